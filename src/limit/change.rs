@@ -1,0 +1,464 @@
+//! Writes, and the bytes in which they travel.
+//!
+//! Replicas, AOF and slot imports get the *result* of a call: every rule with its state in full,
+//! but a log only as what was done to it, with its totals before and after. A change that does not
+//! fit what the other side holds is refused as a whole.
+//!
+//! ```text
+//!   change = flags [ expire at ms ] packed list, then one part per log:
+//!            0 totals                  the log as it is
+//!            1 log                     the whole log
+//!            2 totals edit totals      the log, edited
+//! ```
+
+use super::codec::{self, Bytes, Few, Reader, Slot, State, Trail};
+use super::layers::{Next, NextState, Write};
+use super::limiter::Limiter;
+use super::log::Log;
+use super::slide::Edit;
+use super::blocks::Shape;
+use super::time::{ms_until, Micros, Millis};
+use super::{slide, Rule, MAX_COUNT};
+
+const FLAG_EXPIRE: u8 = 1;
+const PART_SAME: u8 = 0;
+const PART_WHOLE: u8 = 1;
+const PART_EDITED: u8 = 2;
+
+const EDIT_REPAIR: u8 = 1;
+const EDIT_RESHAPE: u8 = 2;
+const EDIT_TAKE: u8 = 4;
+const EDIT_ADD: u8 = 8;
+const EDIT_MERGE: u8 = 16;
+
+/// What tells one log from another: entries, cost and newest stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Totals {
+    entries: usize,
+    cost: u64,
+    newest: Millis,
+}
+
+impl Totals {
+    fn of(log: &Log) -> Self {
+        Self { entries: log.len(), cost: log.total(), newest: log.newest() }
+    }
+
+    fn write(&self, out: &mut Bytes) {
+        out.len(self.entries);
+        out.u64(self.cost);
+        out.i64(self.newest);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { entries: from.len()?, cost: from.u64()?, newest: from.i64()? })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum LogPart {
+    Same(Totals),
+    Whole,
+    Edited(Totals, Edit, Totals),
+}
+
+/// What a write did to a limiter.
+#[derive(Clone, Debug)]
+pub struct Change {
+    logs: Few<LogPart>,
+    /// Milliseconds until every rule is as good as new.
+    pub reset_ms: u64,
+    /// The same of a limiter of which everything is used.
+    pub full_reset_ms: u64,
+}
+
+impl Write<'_> {
+    /// Makes a limiter where there was none.
+    #[must_use]
+    pub fn create(&self) -> (Limiter, Change) {
+        let mut logs = Vec::new();
+        let (slots, change) = self.settle_logs(&mut logs);
+        let mut packed = Bytes::default();
+        codec::pack(&mut packed, slots.all(), self.asked, self.trail.unwrap_or_default());
+        (Limiter::new(packed.as_slice(), logs), change)
+    }
+
+    /// Changes a limiter, the one that the call was decided on.
+    pub fn update(&self, limiter: &mut Limiter) -> Change {
+        let mut logs = limiter.take_logs();
+        if self.afresh {
+            logs.clear();
+        }
+        let (slots, change) = self.settle_logs(&mut logs);
+        let mut packed = Bytes::default();
+        let trail = match self.trail {
+            Some(trail) => trail,
+            None => limiter.list().map_or_else(Trail::default, |list| list.trail),
+        };
+        codec::pack(&mut packed, slots.all(), self.asked, trail);
+        limiter.put(packed.as_slice(), logs);
+        change
+    }
+
+    /// Edits the logs, drops those that no rule owns any more, and numbers them anew. The logs of
+    /// the positions that carry on stand in the order of the positions, before and after.
+    fn settle_logs(&self, logs: &mut Vec<Log>) -> (Few<Slot>, Change) {
+        let mut parts = Few::none();
+        let (mut reset_ms, mut full_reset_ms) = (0, 0);
+        // The next free place among the logs, and how many of the old ones are dealt with.
+        let (mut place, mut done) = (0, 0);
+        let slots = Few::make(self.slots.len(), |i| {
+            let Next { rule, state } = *self.slots.get(i)?;
+            let slot = match state {
+                NextState::Same(State::Log(old)) => {
+                    drop_until(logs, place, &mut done, old);
+                    parts.push(LogPart::Same(logs.get(place).map(Totals::of)?));
+                    place = place.saturating_add(1);
+                    Slot { rule, state: State::Log(place.saturating_sub(1)) }
+                }
+                NextState::Same(state) | NextState::Small(state) => Slot { rule, state },
+                NextState::Log(old, edit) => {
+                    match old {
+                        Some(old) => drop_until(logs, place, &mut done, old),
+                        None => logs.insert(place, Log::new()),
+                    }
+                    let log = logs.get_mut(place)?;
+                    let before = Totals::of(log);
+                    edit.apply(log);
+                    if log.is_empty() {
+                        logs.remove(place);
+                        Slot { rule, state: State::Fresh }
+                    } else {
+                        parts.push(match old {
+                            Some(_) => LogPart::Edited(before, edit, Totals::of(log)),
+                            None => LogPart::Whole,
+                        });
+                        place = place.saturating_add(1);
+                        Slot { rule, state: State::Log(place.saturating_sub(1)) }
+                    }
+                }
+            };
+            reset_ms = reset_ms.max(reset_of(&slot, logs, self.now));
+            full_reset_ms = full_reset_ms.max(rule.full_reset_ms());
+            Some(slot)
+        });
+        logs.truncate(place);
+        let change = Change { logs: parts, reset_ms, full_reset_ms };
+        (slots.unwrap_or_else(Few::none), change)
+    }
+}
+
+/// Removes the old logs before number `old`, of positions that no longer own one.
+fn drop_until(logs: &mut Vec<Log>, place: usize, done: &mut usize, old: usize) {
+    while *done < old && place < logs.len() {
+        logs.remove(place);
+        *done = done.saturating_add(1);
+    }
+    *done = old.saturating_add(1);
+}
+
+/// Milliseconds until a stored slot is as good as new.
+fn reset_of(slot: &Slot, logs: &[Log], now: Micros) -> u64 {
+    match (slot.rule, slot.state) {
+        (Rule::Token(b) | Rule::Leaky(b), State::Level(level)) => b.reset_ms(b.settle(level, now).0),
+        (Rule::Fixed(f), State::Count(count)) => f.reset_ms(f.settle(count, now).0, now),
+        (Rule::Slide(s), State::Log(i)) => {
+            logs.get(i).map_or(0, |log| ms_until(now, slide::gone(&s, log.newest())))
+        }
+        _ => 0,
+    }
+}
+
+impl Change {
+    /// The bytes for replicas and AOF. `limiter` is the one changed.
+    pub fn encode(&self, limiter: &Limiter, expire_at: Option<Millis>, out: &mut Bytes) {
+        encode_head(limiter, expire_at, out);
+        for (part, log) in self.logs.all().iter().zip(limiter.logs()) {
+            match part {
+                LogPart::Same(totals) => {
+                    out.byte(PART_SAME);
+                    totals.write(out);
+                }
+                LogPart::Whole => {
+                    out.byte(PART_WHOLE);
+                    codec::pack_log(out, log);
+                }
+                LogPart::Edited(before, edit, after) => {
+                    out.byte(PART_EDITED);
+                    before.write(out);
+                    encode_edit(edit, out);
+                    after.write(out);
+                }
+            }
+        }
+    }
+}
+
+fn encode_head(limiter: &Limiter, expire_at: Option<Millis>, out: &mut Bytes) {
+    out.byte(if expire_at.is_some() { FLAG_EXPIRE } else { 0 });
+    if let Some(at) = expire_at {
+        out.i64(at);
+    }
+    out.bytes(limiter.packed());
+}
+
+/// The bytes that set a key to `limiter` whatever it holds (a rewritten AOF).
+pub fn encode_whole(limiter: &Limiter, out: &mut Bytes) {
+    encode_head(limiter, None, out);
+    for log in limiter.logs() {
+        out.byte(PART_WHOLE);
+        codec::pack_log(out, log);
+    }
+}
+
+fn encode_edit(edit: &Edit, out: &mut Bytes) {
+    let flag = |given: bool, flag: u8| if given { flag } else { 0 };
+    out.byte(
+        flag(edit.repair.is_some(), EDIT_REPAIR)
+            | flag(edit.reshape.is_some(), EDIT_RESHAPE)
+            | flag(edit.take.is_some(), EDIT_TAKE)
+            | flag(edit.add.is_some(), EDIT_ADD)
+            | flag(edit.merge, EDIT_MERGE),
+    );
+    if let Some((keep, stamp)) = edit.repair {
+        out.len(keep);
+        out.i64(stamp);
+    }
+    out.len(edit.drop);
+    if let Some((from, to, now)) = edit.reshape {
+        out.u64(from.width());
+        out.u64(to.width());
+        out.i64(now);
+        out.len(edit.drop_after);
+    }
+    if let Some((to, cost)) = edit.take {
+        out.len(to);
+        out.u64(cost);
+    }
+    if let Some((stamp, cost)) = edit.add {
+        out.i64(stamp);
+        out.u64(cost);
+    }
+}
+
+fn decode_edit(from: &mut Reader<'_>) -> Option<Edit> {
+    let flags = from.byte()?;
+    if flags & !(EDIT_REPAIR | EDIT_RESHAPE | EDIT_TAKE | EDIT_ADD | EDIT_MERGE) != 0 {
+        return None;
+    }
+    let mut edit = Edit::default();
+    if flags & EDIT_REPAIR != 0 {
+        edit.repair = Some((from.len()?, from.i64()?));
+    }
+    edit.drop = from.len()?;
+    if flags & EDIT_RESHAPE != 0 {
+        let (old, new) = (Shape::of_width(from.u64()?)?, Shape::of_width(from.u64()?)?);
+        edit.reshape = Some((old, new, from.i64()?));
+        edit.drop_after = from.len()?;
+    }
+    if flags & EDIT_TAKE != 0 {
+        edit.take = Some((from.len()?, from.u64()?));
+    }
+    if flags & EDIT_ADD != 0 {
+        edit.add = Some((from.i64()?, from.u64()?));
+    }
+    edit.merge = flags & EDIT_MERGE != 0;
+    let stamps = [edit.repair.map(|r| r.1), edit.reshape.map(|r| r.2), edit.add.map(|a| a.0)];
+    stamps.into_iter().flatten().all(codec::stamp_ok).then_some(edit)
+}
+
+/// Why a change was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The bytes are not a change.
+    Malformed,
+    /// The change was made to another state than the one held here.
+    OtherState,
+}
+
+/// A change from elsewhere, applied.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// The limiter as it is now.
+    pub limiter: Limiter,
+    /// When the key expires, in ms since the epoch; `None`: as before.
+    pub expire_at: Option<Millis>,
+}
+
+enum Incoming {
+    Same(Totals),
+    Whole(Log),
+    Edited(Totals, Edit, Totals),
+}
+
+impl Incoming {
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        match from.byte()? {
+            PART_SAME => Some(Self::Same(Totals::read(from)?)),
+            PART_WHOLE => Some(Self::Whole(codec::read_log(from)?)),
+            PART_EDITED => {
+                let before = Totals::read(from)?;
+                let edit = decode_edit(from)?;
+                Some(Self::Edited(before, edit, Totals::read(from)?))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Applies a change to what the key holds, which is left as it is if the change is refused.
+///
+/// # Errors
+/// See [`Refused`].
+pub fn apply(bytes: &[u8], held: Option<&mut Limiter>) -> Result<Applied, Refused> {
+    let (packed, expire_at, incoming) = read(bytes).ok_or(Refused::Malformed)?;
+    let new = codec::unpack(packed).ok_or(Refused::Malformed)?;
+    let mut incoming = incoming.into_iter();
+    // First see whether every part fits, then change: all or nothing.
+    let mut plan = Vec::new();
+    if let Some(held) = &held {
+        let old = held.list().ok_or(Refused::OtherState)?;
+        for (i, _) in owners(&new.slots) {
+            let part = incoming.next().ok_or(Refused::Malformed)?;
+            let own = match old.slots.get(i).map(|slot| slot.state) {
+                Some(State::Log(n)) => Some(n),
+                _ => None,
+            };
+            plan.push((part.fits(own.and_then(|n| held.logs().get(n)))?, own));
+        }
+    } else {
+        for _ in owners(&new.slots) {
+            let part = incoming.next().ok_or(Refused::Malformed)?;
+            plan.push((part.fits(None)?, None));
+        }
+    }
+    if incoming.next().is_some() {
+        return Err(Refused::Malformed);
+    }
+    let mut old: Vec<Option<Log>> =
+        held.map_or_else(Vec::new, Limiter::take_logs).into_iter().map(Some).collect();
+    let mut logs = Vec::with_capacity(plan.len());
+    for (part, own) in plan {
+        let mut take = || own.and_then(|n| old.get_mut(n)?.take()).unwrap_or_default();
+        logs.push(match part {
+            Incoming::Whole(log) => log,
+            Incoming::Same(_) => take(),
+            Incoming::Edited(_, edit, _) => {
+                let mut log = take();
+                edit.apply(&mut log);
+                log
+            }
+        });
+    }
+    Ok(Applied { limiter: Limiter::new(packed, logs), expire_at })
+}
+
+impl Incoming {
+    /// Whether the part applies to the log held: it was made to a log of the same totals, and
+    /// leads to the totals that it names.
+    fn fits(self, held: Option<&Log>) -> Result<Self, Refused> {
+        let ok = match (&self, held) {
+            (Self::Whole(_), _) => true,
+            (Self::Same(before), Some(log)) => Totals::of(log) == *before,
+            (Self::Edited(before, edit, after), Some(log)) => {
+                Totals::of(log) == *before && after_edit(log, edit) == *after
+            }
+            (_, None) => false,
+        };
+        if ok {
+            Ok(self)
+        } else {
+            Err(Refused::OtherState)
+        }
+    }
+}
+
+/// The totals to which an edit leads: for a plain charge without touching the log.
+fn after_edit(log: &Log, edit: &Edit) -> Totals {
+    let plain = edit.repair.is_none() && edit.reshape.is_none() && edit.take.is_none();
+    match edit.add {
+        Some((stamp, cost)) if plain && !edit.merge && stamp > log.newest() => Totals {
+            entries: log.len().saturating_sub(edit.drop).saturating_add(1),
+            cost: log.sum(edit.drop, log.len()).saturating_add(cost).min(MAX_COUNT),
+            newest: stamp,
+        },
+        _ => {
+            let mut copy = log.clone();
+            edit.apply(&mut copy);
+            Totals::of(&copy)
+        }
+    }
+}
+
+fn owners(slots: &Few<Slot>) -> impl Iterator<Item = (usize, &Slot)> {
+    slots.all().iter().enumerate().filter(|(_, slot)| matches!(slot.state, State::Log(_)))
+}
+
+type Read<'a> = (&'a [u8], Option<Millis>, Vec<Incoming>);
+
+fn read(bytes: &[u8]) -> Option<Read<'_>> {
+    let mut from = Reader(bytes);
+    let flags = from.byte()?;
+    if flags & !FLAG_EXPIRE != 0 {
+        return None;
+    }
+    let expire_at = if flags & FLAG_EXPIRE != 0 { Some(from.i64()?) } else { None };
+    let body = from.0;
+    let list = codec::read_list(&mut from)?;
+    let packed = body.get(..body.len().saturating_sub(from.0.len()))?;
+    let mut parts = Vec::new();
+    for _ in owners(&list.slots) {
+        parts.push(Incoming::read(&mut from)?);
+    }
+    from.0.is_empty().then_some((packed, expire_at, parts))
+}
+
+/// The bytes of DUMP and RDB: the list, its logs, and a checksum over both.
+pub fn encode_payload(limiter: &Limiter, out: &mut Vec<u8>) {
+    let mut bytes = Bytes::default();
+    bytes.bytes(limiter.packed());
+    for log in limiter.logs() {
+        codec::pack_log(&mut bytes, log);
+    }
+    out.extend_from_slice(bytes.as_slice());
+    out.extend_from_slice(&checksum(bytes.as_slice()).to_le_bytes());
+}
+
+/// Reads the bytes of DUMP and RDB; `None` if they are cut, damaged or of a newer version.
+#[must_use]
+pub fn decode_payload(bytes: &[u8]) -> Option<Limiter> {
+    let (body, sum) = bytes.split_last_chunk::<4>()?;
+    if checksum(body).to_le_bytes() != *sum {
+        return None;
+    }
+    let mut from = Reader(body);
+    let list = codec::read_list(&mut from)?;
+    let packed = body.get(..body.len().saturating_sub(from.0.len()))?;
+    let mut logs = Vec::new();
+    for _ in owners(&list.slots) {
+        logs.push(codec::read_log(&mut from)?);
+    }
+    from.0.is_empty().then(|| Limiter::new(packed, logs))
+}
+
+/// CRC-32C (Castagnoli), four bits at a time. The server's own frame does not notice a payload
+/// that was cut by two bytes; this does.
+fn checksum(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 16] = {
+        let mut table = [0; 16];
+        let mut i = 0;
+        while i < 16 {
+            let mut sum = i as u32;
+            let mut bit = 0;
+            while bit < 4 {
+                sum = if sum & 1 == 1 { (sum >> 1) ^ 0x82f6_3b78 } else { sum >> 1 };
+                bit += 1;
+            }
+            table[i] = sum;
+            i += 1;
+        }
+        table
+    };
+    let step = |sum: u32| (sum >> 4) ^ TABLE.get((sum & 15) as usize).copied().unwrap_or(0);
+    !bytes.iter().fold(!0, |sum, byte| step(step(sum ^ u32::from(*byte))))
+}

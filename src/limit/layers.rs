@@ -1,0 +1,503 @@
+//! Lists of rules on one key, decided all or nothing.
+//!
+//! ```text
+//!   kept   [ TOKEN ][ FIXED ][ SLIDE ]      asked for [ TOKEN ][ FIXED ]
+//!             │        │        └ stays, undecided, until it is as good as new
+//!             └────────┴ common positions carry on; the algorithms must agree
+//! ```
+//!
+//! `decide` reads: it brings every position to `now`, reads changed settings in, and asks each
+//! rule how long the call would have to wait. `Decision::rows` tells what the reply shows;
+//! `Decision::commit` writes, and only what changed. Nothing is written twice: the states that the
+//! reply shows are the states that are stored.
+
+use super::codec::{Few, List, Slot, State, Trail};
+use super::fixed::Count;
+use super::level::Level;
+use super::limiter::Limiter;
+use super::log::{self, Log};
+use super::slide::{self, Edit, Seen};
+use super::time::Micros;
+use super::{leaky, token, Algorithm, Fixed, Row, Rule, Wait};
+
+/// A rule that a call asks for, and what it charges there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The limit.
+    pub rule: Rule,
+    /// Its cost, 0 to 10^12; 0 shows the rule without charging it.
+    pub cost: u64,
+    /// The rule belongs to a shadow policy: it never makes a call fail.
+    pub shadow: bool,
+}
+
+/// A call on one key.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The rules in order, 1 to 16.
+    pub asks: &'a [Ask],
+    /// The policies that they came from.
+    pub trail: Trail<'a>,
+    /// A plain command, which fits only a key of one rule.
+    pub plain: bool,
+    /// The cost has already happened.
+    pub force: bool,
+    /// `rl.slide-max-log`: a log keeps at most this many entries, or its limit if that is more.
+    pub max_log: u64,
+}
+
+/// The key holds other algorithms than those asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The algorithms that the key holds.
+    pub holds: Vec<Algorithm>,
+    /// The algorithms asked for.
+    pub asked: Vec<Algorithm>,
+}
+
+/// A stored list that cannot be read back, or that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// See [`Misfit`].
+    Misfit(Misfit),
+    /// The stored bytes are damaged.
+    Damaged,
+}
+
+/// What a rule's state amounts to at one moment, under the settings it is read with.
+#[derive(Clone, Debug)]
+pub(super) enum Base {
+    Fresh,
+    Level(Level),
+    Count(Count),
+    Log(Seen),
+}
+
+/// A stored rule brought to `now` under its own settings.
+#[derive(Clone, Debug)]
+pub(super) struct Settled {
+    pub base: Base,
+    /// A mark lay in the future and was set to now.
+    pub repaired: bool,
+}
+
+/// One position of a list under decision.
+#[derive(Clone, Debug)]
+pub(super) struct Position {
+    /// The settings it is decided under.
+    pub rule: Rule,
+    pub base: Base,
+    /// The stored slot that carries on here.
+    kept: Option<Slot>,
+    pub repaired: bool,
+    changed: bool,
+    /// What the call asks for here; `None` at a position that is only kept.
+    ask: Option<Asked>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    cost: u64,
+    shadow: bool,
+    wait: Wait,
+}
+
+/// A call decided, not yet written.
+#[derive(Clone, Debug)]
+pub struct Decision<'a> {
+    /// The positions asked for, then those only kept.
+    positions: Few<Position>,
+    request: Request<'a>,
+    logs: &'a [Log],
+    now: Micros,
+    /// The stored slots; none if the key holds nothing that counts.
+    kept: Few<Slot>,
+    /// How many positions the last stored charge asked for.
+    asked: usize,
+}
+
+/// Decides `request` on what the key holds.
+///
+/// # Errors
+/// The list asked for does not fit the kept one, or the stored bytes are damaged.
+pub fn decide<'a>(
+    limiter: Option<&'a Limiter>,
+    request: Request<'a>,
+    now: Micros,
+) -> Result<Decision<'a>, Refusal> {
+    let logs = limiter.map_or(&[] as &[Log], Limiter::logs);
+    let stored = Stored::read(limiter, now)?;
+    let asks = request.asks;
+    let mut length = asks.len();
+    if let Some(stored) = &stored {
+        if !stored.edited_since(&request.trail) {
+            stored.fits(&request).map_err(Refusal::Misfit)?;
+            length = length.max(stored.list.slots.len());
+        }
+    }
+    let positions = Few::make(length, |i| {
+        let stored = stored.as_ref().and_then(|s| Some((*s.list.slots.get(i)?, s.states.get(i)?)));
+        match asks.get(i) {
+            Some(ask) => Some(Position::asked(ask, stored, logs, now, request.force)),
+            None => stored.map(|(slot, settled)| Position::only_kept(slot, settled)),
+        }
+    });
+    let positions = positions.ok_or(Refusal::Damaged)?;
+    let (kept, asked) = match stored {
+        Some(stored) => (stored.list.slots, stored.list.asked),
+        None => (Few::none(), 0),
+    };
+    Ok(Decision { positions, request, logs, now, kept, asked })
+}
+
+/// A stored list and its states at `now`; never one of which nothing counts.
+pub(super) struct Stored<'a> {
+    pub list: List<'a>,
+    pub states: Few<Settled>,
+}
+
+impl<'a> Stored<'a> {
+    /// `None` if the key is missing or as good as new, which is the same to every command.
+    pub fn read(limiter: Option<&'a Limiter>, now: Micros) -> Result<Option<Self>, Refusal> {
+        let Some(limiter) = limiter else { return Ok(None) };
+        let mut list = limiter.list().ok_or(Refusal::Damaged)?;
+        let logs = limiter.logs();
+        let slots = &list.slots;
+        let states = Few::make(slots.len(), |i| Settled::of(slots.get(i)?, logs, now));
+        let mut states = states.ok_or(Refusal::Damaged)?;
+        if states.all().iter().all(|s| s.base.is_fresh()) {
+            return Ok(None);
+        }
+        // Fresh rules at the end, beyond those that the last charge asked for, are gone.
+        if let (Few::Many(slots), Few::Many(states)) = (&mut list.slots, &mut states) {
+            while slots.len() > list.asked && states.last().is_some_and(|s| s.base.is_fresh()) {
+                slots.pop();
+                states.pop();
+            }
+        }
+        Ok(Some(Self { list, states }))
+    }
+
+    /// Whether the algorithm kept at a position binds a call: not that of a fresh rule beyond
+    /// those that the last charge asked for, even if a live one stands after it.
+    fn binds(&self, i: usize) -> bool {
+        i < self.list.asked || self.states.get(i).is_some_and(|s| !s.base.is_fresh())
+    }
+
+    /// Whether a call names exactly the policies of the last charge, edited since: then states
+    /// carry over wherever the algorithm is the same.
+    fn edited_since(&self, trail: &Trail<'_>) -> bool {
+        let kept = &self.list.trail;
+        !trail.names.is_empty() && trail.names == kept.names && trail.versions != kept.versions
+    }
+
+    fn fits(&self, request: &Request<'_>) -> Result<(), Misfit> {
+        let slots = self.list.slots.all();
+        let agree = slots.iter().zip(request.asks).enumerate().all(|(i, (slot, ask))| {
+            slot.rule.algorithm() == ask.rule.algorithm() || !self.binds(i)
+        });
+        if agree && !(request.plain && slots.len() > 1) {
+            return Ok(());
+        }
+        Err(Misfit {
+            holds: slots.iter().map(|slot| slot.rule.algorithm()).collect(),
+            asked: request.asks.iter().map(|ask| ask.rule.algorithm()).collect(),
+        })
+    }
+}
+
+impl Settled {
+    pub fn of(slot: &Slot, logs: &[Log], now: Micros) -> Option<Self> {
+        let (base, repaired) = match (slot.rule, slot.state) {
+            (_, State::Fresh) => (Base::Fresh, false),
+            (Rule::Token(b) | Rule::Leaky(b), State::Level(level)) => {
+                let (level, repaired) = b.settle(level, now);
+                (level.map_or(Base::Fresh, Base::Level), repaired)
+            }
+            (Rule::Fixed(f), State::Count(count)) => {
+                let (count, repaired) = f.settle(count, now);
+                (count.map_or(Base::Fresh, Base::Count), repaired)
+            }
+            (Rule::Slide(s), State::Log(i)) => {
+                let (seen, repaired) = slide::settle(&s, logs.get(i)?, now);
+                (seen.map_or(Base::Fresh, Base::Log), repaired)
+            }
+            _ => return None,
+        };
+        Some(Self { base, repaired })
+    }
+}
+
+impl Base {
+    pub(super) const fn is_fresh(&self) -> bool {
+        matches!(self, Self::Fresh)
+    }
+
+    pub(super) const fn level(&self) -> Option<Level> {
+        match self {
+            Self::Level(level) => Some(*level),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn count(&self) -> Option<Count> {
+        match self {
+            Self::Count(count) => Some(*count),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn seen(&self) -> Option<&Seen> {
+        match self {
+            Self::Log(seen) => Some(seen),
+            _ => None,
+        }
+    }
+
+    /// Reads the state under other settings of the same algorithm.
+    fn carry(self, kept: &Rule, new: &Rule, log: &Log, now: Micros) -> Self {
+        match (kept, new, self) {
+            (Rule::Token(b) | Rule::Leaky(b), Rule::Token(n) | Rule::Leaky(n), Self::Level(l)) => {
+                Self::Level(b.carry(n, l))
+            }
+            (Rule::Fixed(_), Rule::Fixed(n), Self::Count(c)) => {
+                Fixed::carry(n, c, now).map_or(Self::Fresh, Self::Count)
+            }
+            (Rule::Slide(k), Rule::Slide(n), Self::Log(seen)) => {
+                slide::carry(k, n, seen, log, now).map_or(Self::Fresh, Self::Log)
+            }
+            _ => Self::Fresh,
+        }
+    }
+}
+
+impl Position {
+    fn asked(
+        ask: &Ask,
+        stored: Option<(Slot, &Settled)>,
+        logs: &[Log],
+        now: Micros,
+        force: bool,
+    ) -> Self {
+        let rule = ask.rule;
+        let mut position = match stored {
+            Some((slot, settled)) if slot.rule.algorithm() == rule.algorithm() => {
+                Self::only_kept(slot, settled)
+            }
+            _ => Self::new(rule),
+        };
+        if position.rule != rule {
+            let base = std::mem::replace(&mut position.base, Base::Fresh);
+            position.base = base.carry(&position.rule, &rule, position.log(logs), now);
+            position.changed = true;
+            position.rule = rule;
+        }
+        let wait = if force || ask.cost == 0 {
+            Wait::Now
+        } else {
+            Wait::of(position.wait_ms(logs, ask.cost, now))
+        };
+        position.ask = Some(Asked { cost: ask.cost, shadow: ask.shadow, wait });
+        position
+    }
+
+    const fn new(rule: Rule) -> Self {
+        Self { rule, base: Base::Fresh, kept: None, repaired: false, changed: false, ask: None }
+    }
+
+    pub fn only_kept(slot: Slot, settled: &Settled) -> Self {
+        let Settled { base, repaired } = settled.clone();
+        Self { rule: slot.rule, base, kept: Some(slot), repaired, changed: false, ask: None }
+    }
+
+    pub fn log_index(&self) -> Option<usize> {
+        match self.kept {
+            Some(Slot { state: State::Log(i), .. }) => Some(i),
+            _ => None,
+        }
+    }
+
+    /// The log that carries on here, else an empty one.
+    pub(super) fn log<'a>(&self, logs: &'a [Log]) -> &'a Log {
+        self.log_index().and_then(|i| logs.get(i)).unwrap_or(&log::EMPTY)
+    }
+
+    fn wait_ms(&self, logs: &[Log], cost: u64, now: Micros) -> Option<u64> {
+        match &self.rule {
+            Rule::Token(b) | Rule::Leaky(b) => b.wait_ms(self.base.level(), cost),
+            Rule::Slide(s) => slide::wait_ms(s, self.base.seen(), self.log(logs), cost, now),
+            Rule::Fixed(f) => f.wait_ms(self.base.count(), cost, now),
+        }
+    }
+
+    /// Calls of cost 1 that would pass, and milliseconds until as good as new, without a charge.
+    pub(super) fn standing(&self, logs: &[Log], now: Micros) -> (u64, u64) {
+        match &self.rule {
+            Rule::Token(b) | Rule::Leaky(b) => {
+                let level = self.base.level();
+                (b.remaining(level), b.reset_ms(level))
+            }
+            Rule::Slide(s) => slide::standing(s, self.base.seen(), self.log(logs), now),
+            Rule::Fixed(f) => {
+                let count = self.base.count();
+                (f.remaining(count), f.reset_ms(count, now))
+            }
+        }
+    }
+
+    /// The same after `cost` more was charged.
+    fn charged(&self, logs: &[Log], cost: u64, now: Micros) -> (u64, u64) {
+        match &self.rule {
+            Rule::Token(b) | Rule::Leaky(b) => {
+                let level = Some(b.charge(self.base.level(), cost, now));
+                (b.remaining(level), b.reset_ms(level))
+            }
+            Rule::Slide(s) => slide::charged(s, self.base.seen(), self.log(logs), cost, now),
+            Rule::Fixed(f) => {
+                let count = Some(Fixed::charge(self.base.count(), cost, now));
+                (f.remaining(count), f.reset_ms(count, now))
+            }
+        }
+    }
+
+    fn delay_ms(&self) -> u64 {
+        match &self.rule {
+            Rule::Token(b) => token::delay_ms(b, self.base.level()),
+            Rule::Leaky(b) => leaky::delay_ms(b, self.base.level()),
+            Rule::Slide(_) | Rule::Fixed(_) => 0,
+        }
+    }
+
+    /// What is stored here after the call; `cost` is 0 where nothing is charged.
+    pub fn next(&self, logs: &[Log], cost: u64, now: Micros, max_log: u64) -> Next {
+        let touched = self.repaired || self.changed;
+        let state = match (&self.rule, self.kept) {
+            (_, Some(slot)) if cost == 0 && !touched => NextState::Same(slot.state),
+            (Rule::Token(b) | Rule::Leaky(b), _) if cost > 0 => {
+                NextState::Small(State::Level(b.charge(self.base.level(), cost, now)))
+            }
+            (Rule::Fixed(_), _) if cost > 0 => {
+                NextState::Small(State::Count(Fixed::charge(self.base.count(), cost, now)))
+            }
+            (Rule::Slide(s), kept) if cost > 0 || !self.base.is_fresh() => {
+                let kept = match kept {
+                    Some(Slot { rule: Rule::Slide(kept), .. }) => kept,
+                    _ => *s,
+                };
+                let (seen, log) = (self.base.seen(), self.log(logs));
+                let most = s.limit().max(max_log);
+                NextState::Log(self.log_index(), slide::edit(s, &kept, seen, log, cost, now, most))
+            }
+            _ => NextState::Small(match &self.base {
+                Base::Level(level) => State::Level(*level),
+                Base::Count(count) => State::Count(*count),
+                Base::Fresh | Base::Log(_) => State::Fresh,
+            }),
+        };
+        Next { rule: self.rule, state }
+    }
+}
+
+/// What a position holds after a write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    pub rule: Rule,
+    pub state: NextState,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NextState {
+    /// As stored.
+    Same(State),
+    /// A state without a log.
+    Small(State),
+    /// The stored log of this number, or an empty one, edited.
+    Log(Option<usize>, Edit),
+}
+
+/// A write prepared: it no longer needs the limiter it was decided on, which is about to change.
+#[derive(Clone, Debug)]
+pub struct Write<'a> {
+    pub(super) slots: Few<Next>,
+    pub(super) asked: usize,
+    /// The policies to store; `None` keeps those stored.
+    pub(super) trail: Option<Trail<'a>>,
+    /// Nothing stored carries on.
+    pub(super) afresh: bool,
+    /// Settings that differ from the kept ones are stored.
+    pub changed: bool,
+    /// A stepped clock was repaired.
+    pub repaired: bool,
+    /// Something was charged or given back.
+    pub charged: bool,
+    pub(super) now: Micros,
+}
+
+impl<'a> Decision<'a> {
+    fn asked_for(&self) -> impl Iterator<Item = (&Position, Asked)> {
+        self.positions.all().iter().filter_map(|p| Some((p, p.ask?)))
+    }
+
+    /// Whether every live rule lets the call pass. Shadow rules are not asked.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        self.asked_for().all(|(_, ask)| ask.shadow || ask.wait == Wait::Now)
+    }
+
+    /// One row per rule asked for. `pass` tells whether the whole call passes, `charge` whether it
+    /// is then charged: a peek shows the limiters as they stand.
+    pub fn rows(&self, pass: bool, charge: bool) -> impl Iterator<Item = Row> + '_ {
+        self.asked_for().map(move |(position, ask)| {
+            let taken = pass && ask.wait == Wait::Now && ask.cost > 0;
+            let (remaining, reset_ms) = if taken && charge {
+                position.charged(self.logs, ask.cost, self.now)
+            } else {
+                position.standing(self.logs, self.now)
+            };
+            let delay_ms = if taken && !self.request.force { position.delay_ms() } else { 0 };
+            let limit = position.rule.limit();
+            Row { wait: ask.wait, remaining, reset_ms, limit, delay_ms, shadow: ask.shadow }
+        })
+    }
+
+    /// What the call writes: `None` if nothing changes.
+    #[must_use]
+    pub fn write(&self, pass: bool) -> Option<Write<'a>> {
+        let cost = |position: &Position| match position.ask {
+            Some(ask) if pass && ask.wait == Wait::Now => ask.cost,
+            _ => 0,
+        };
+        let all = self.positions.all();
+        let charged = all.iter().any(|p| cost(p) > 0);
+        let repaired = all.iter().any(|p| p.repaired);
+        let changed = all.iter().any(|p| p.changed);
+        if !charged && !repaired && !changed {
+            return None;
+        }
+        let next = |p: &Position| p.next(self.logs, cost(p), self.now, self.request.max_log);
+        let slots = if charged {
+            let asked = self.request.asks.len();
+            let live = all.iter().rposition(|p| !p.base.is_fresh()).map_or(0, |i| i.saturating_add(1));
+            Few::make(live.max(asked), |i| all.get(i).map(next))?
+        } else {
+            // A denied call stores changed settings and repairs at positions that the key already
+            // has; it changes neither the length of the list nor the policies.
+            Few::make(self.kept.len(), |i| {
+                let own = all.get(i).filter(|p| p.kept.is_some());
+                own.map(next).or_else(|| self.kept.get(i).map(Next::same))
+            })?
+        };
+        let (asked, trail) = if charged {
+            (self.request.asks.len(), Some(self.request.trail))
+        } else {
+            (self.asked, None)
+        };
+        Some(Write { slots, asked, trail, afresh: self.kept.is_empty(), changed, repaired, charged, now: self.now })
+    }
+}
+
+impl Next {
+    pub fn same(slot: &Slot) -> Self {
+        Self { rule: slot.rule, state: NextState::Same(slot.state) }
+    }
+}

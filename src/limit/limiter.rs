@@ -1,0 +1,126 @@
+//! What a key holds: a list of rules with their states.
+//!
+//! The states lie in memory as the very bytes that travel to replicas (see `codec`), because a
+//! limiter's cost is its allocations: the common limiter, one TOKEN, LEAKY or FIXED rule, fits
+//! into 32 bytes without a second block. Only the logs of SLIDE rules live beside the bytes.
+
+use super::codec::{self, List};
+use super::log::Log;
+
+/// Bytes that fit beside the tag and the length.
+const INLINE: usize = 30;
+
+/// The value of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limiter(Repr);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Repr {
+    Small { len: u8, bytes: [u8; INLINE] },
+    Large(Box<Large>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+struct Large {
+    packed: Vec<u8>,
+    logs: Vec<Log>,
+}
+
+impl Limiter {
+    /// A limiter of `packed` bytes and the logs that they name, in order. Allocates nothing if
+    /// there is no log and the bytes are few.
+    #[must_use]
+    pub(super) fn new(packed: &[u8], logs: Vec<Log>) -> Self {
+        if logs.is_empty() {
+            if let Some(small) = Self::small(packed) {
+                return small;
+            }
+        }
+        Self(Repr::Large(Box::new(Large { packed: packed.to_vec(), logs })))
+    }
+
+    fn small(packed: &[u8]) -> Option<Self> {
+        let mut bytes = [0; INLINE];
+        bytes.get_mut(..packed.len())?.copy_from_slice(packed);
+        let len = u8::try_from(packed.len()).ok()?;
+        Some(Self(Repr::Small { len, bytes }))
+    }
+
+    /// The rules and states; `None` only if memory was damaged.
+    #[must_use]
+    pub fn list(&self) -> Option<List<'_>> {
+        codec::unpack(self.packed())
+    }
+
+    pub(super) fn packed(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Small { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or(bytes),
+            Repr::Large(large) => &large.packed,
+        }
+    }
+
+    /// The logs, in the order of the rules that own them.
+    #[must_use]
+    pub fn logs(&self) -> &[Log] {
+        match &self.0 {
+            Repr::Small { .. } => &[],
+            Repr::Large(large) => &large.logs,
+        }
+    }
+
+    /// Takes the logs out, to be changed and put back with `put`.
+    pub(super) fn take_logs(&mut self) -> Vec<Log> {
+        match &mut self.0 {
+            Repr::Small { .. } => Vec::new(),
+            Repr::Large(large) => std::mem::take(&mut large.logs),
+        }
+    }
+
+    /// Replaces bytes and logs, in place where they fit.
+    pub(super) fn put(&mut self, packed: &[u8], logs: Vec<Log>) {
+        match &mut self.0 {
+            Repr::Large(large) if !logs.is_empty() || packed.len() > INLINE => {
+                large.packed.clear();
+                large.packed.reserve_exact(packed.len());
+                large.packed.extend_from_slice(packed);
+                large.logs = logs;
+            }
+            _ => *self = Self::new(packed, logs),
+        }
+    }
+
+    /// Bytes on the heap beside the value itself.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Repr::Small { .. } => 0,
+            Repr::Large(large) => {
+                let logs = large.logs.iter().map(Log::heap_bytes).sum::<usize>();
+                size_of::<Large>()
+                    .saturating_add(large.packed.capacity())
+                    .saturating_add(large.logs.capacity().saturating_mul(size_of::<Log>()))
+                    .saturating_add(logs)
+            }
+        }
+    }
+
+    /// Blocks to be freed, at least 1: a server frees values of many blocks in the background.
+    #[must_use]
+    pub fn free_effort(&self) -> usize {
+        self.logs().len().saturating_add(1)
+    }
+
+    /// Hands out the heap blocks, for a server that moves memory to defragment it.
+    pub fn for_each_block(
+        &mut self,
+        bytes: &mut dyn FnMut(&mut Vec<u8>),
+        words: &mut dyn FnMut(&mut Vec<u64>),
+    ) {
+        if let Repr::Large(large) = &mut self.0 {
+            bytes(&mut large.packed);
+            for log in &mut large.logs {
+                words(log.block_mut());
+            }
+        }
+    }
+}

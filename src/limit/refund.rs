@@ -1,0 +1,129 @@
+//! Giving cost back, under the settings that the key holds.
+
+use super::codec::{Few, State};
+use super::layers::{Base, Next, NextState, Position, Refusal, Stored, Write};
+use super::limiter::Limiter;
+use super::log::Log;
+use super::slide;
+use super::time::{start_of_ms, Micros, Millis};
+use super::{Row, Rule, Wait};
+
+/// What is given back: one cost at every position that the last charge asked for, or one each.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs<'a>(pub &'a [u64]);
+
+impl Costs<'_> {
+    fn at(&self, position: usize, asked: usize) -> u64 {
+        match self.0 {
+            [one] if position < asked => *one,
+            [_] => 0,
+            list => list.get(position).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// Why nothing was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// More costs than rules.
+    CostCount,
+    /// The stored bytes are damaged.
+    Damaged,
+}
+
+/// A refund decided, not yet written.
+#[derive(Clone, Debug)]
+pub struct Refund {
+    /// How many rules the reply shows.
+    pub rules: usize,
+    /// `None` if nothing is given back.
+    pub write: Option<Write<'static>>,
+}
+
+/// Decides a refund of a charge made at `moment` (`None`: whenever); `None` if the key holds
+/// nothing that counts.
+///
+/// # Errors
+/// See [`Error`].
+pub fn refund(
+    limiter: &Limiter,
+    costs: Costs<'_>,
+    moment: Option<Millis>,
+    now: Micros,
+) -> Result<Option<Refund>, Error> {
+    let stored = Stored::read(Some(limiter), now).map_err(|_: Refusal| Error::Damaged)?;
+    let Some(Stored { list, states }) = stored else { return Ok(None) };
+    let rules = list.slots.len();
+    if costs.0.len() > rules.max(1) {
+        return Err(Error::CostCount);
+    }
+    let (mut given, mut repaired) = (false, false);
+    let slots = Few::make(rules, |i| {
+        let position = Position::only_kept(*list.slots.get(i)?, states.get(i)?);
+        let cost = costs.at(i, list.asked);
+        repaired |= position.repaired;
+        Some(match give_back(&position, limiter.logs(), cost, moment) {
+            Some(state) => {
+                given = true;
+                Next { rule: position.rule, state }
+            }
+            None => position.next(limiter.logs(), 0, now, 0),
+        })
+    });
+    let slots = slots.ok_or(Error::Damaged)?;
+    let write = (given || repaired).then_some(Write {
+        slots,
+        asked: list.asked,
+        trail: None,
+        afresh: false,
+        changed: false,
+        repaired,
+        charged: given,
+        now,
+    });
+    Ok(Some(Refund { rules, write }))
+}
+
+/// What the position holds after `cost` was given back; `None` if that changes nothing.
+fn give_back(
+    position: &Position,
+    logs: &[Log],
+    cost: u64,
+    moment: Option<Millis>,
+) -> Option<NextState> {
+    if cost == 0 {
+        return None;
+    }
+    match (&position.rule, &position.base) {
+        (Rule::Token(b) | Rule::Leaky(b), Base::Level(level)) => {
+            let state = b.refund(*level, cost).map_or(State::Fresh, State::Level);
+            Some(NextState::Small(state))
+        }
+        (Rule::Fixed(f), Base::Count(count)) => {
+            let left = f.refund(*count, cost, moment.map(start_of_ms));
+            let state = left.map_or(State::Fresh, State::Count);
+            (left != Some(*count)).then_some(NextState::Small(state))
+        }
+        (Rule::Slide(s), Base::Log(seen)) => {
+            let edit = slide::refund(s, seen, position.log(logs), cost, moment)?;
+            Some(NextState::Log(position.log_index(), edit))
+        }
+        _ => None,
+    }
+}
+
+/// How the first `rules` rules of a key stand.
+///
+/// # Errors
+/// The stored bytes are damaged.
+pub fn standing(limiter: &Limiter, rules: usize, now: Micros) -> Result<Vec<Row>, Refusal> {
+    let list = limiter.list().ok_or(Refusal::Damaged)?;
+    let rows = list.slots.all().iter().take(rules).map(|slot| {
+        let settled = super::layers::Settled::of(slot, limiter.logs(), now)?;
+        let position = Position::only_kept(*slot, &settled);
+        let (remaining, reset_ms) = position.standing(limiter.logs(), now);
+        let limit = slot.rule.limit();
+        Some(Row { wait: Wait::Now, remaining, reset_ms, limit, delay_ms: 0, shadow: false })
+    });
+    rows.collect::<Option<Vec<_>>>().ok_or(Refusal::Damaged)
+}
