@@ -70,6 +70,8 @@ pub struct Change {
     pub reset_ms: u64,
     /// The same of a limiter of which everything is used.
     pub full_reset_ms: u64,
+    /// How far ahead of need the TTL may be set. None for a fixed window, whose end does not move.
+    pub slack_ms: u64,
 }
 
 impl Write<'_> {
@@ -104,7 +106,7 @@ impl Write<'_> {
     /// the positions that carry on stand in the order of the positions, before and after.
     fn settle_logs(&self, logs: &mut Vec<Log>) -> (Few<Slot>, Change) {
         let mut parts = Few::none();
-        let (mut reset_ms, mut full_reset_ms) = (0, 0);
+        let (mut reset_ms, mut full_reset_ms, mut slack_ms) = (0, 0, 0);
         // The next free place among the logs, and how many of the old ones are dealt with.
         let (mut place, mut done) = (0, 0);
         let slots = Few::make(self.slots.len(), |i| {
@@ -139,11 +141,15 @@ impl Write<'_> {
                 }
             };
             reset_ms = reset_ms.max(reset_of(&slot, logs, self.now));
-            full_reset_ms = full_reset_ms.max(rule.full_reset_ms());
+            let full = rule.full_reset_ms();
+            full_reset_ms = full_reset_ms.max(full);
+            if !matches!(rule, Rule::Fixed(_)) {
+                slack_ms = slack_ms.max(full >> 3);
+            }
             Some(slot)
         });
         logs.truncate(place);
-        let change = Change { logs: parts, reset_ms, full_reset_ms };
+        let change = Change { logs: parts, reset_ms, full_reset_ms, slack_ms };
         (slots.unwrap_or_else(Few::none), change)
     }
 }

@@ -1,7 +1,7 @@
 //! The bytes of a list of rules with their states.
 //!
 //! ```text
-//!   packed  = header [ count asked [names versions] ] rule+ ;  header = format << 4 | flags
+//!   packed  = header [ count asked [names editions] ] rule+ ;  header = format << 4 | flags
 //!   rule    = tag settings [ state ]             ;  tag = algorithm | has state | has option
 //!   TOKEN, LEAKY  capacity rate period           ;  state: used mark [ cut ]
 //!   SLIDE         limit window [ blocks ]        ;  state: a log, which stands elsewhere
@@ -62,14 +62,14 @@ pub enum State {
     Log(usize),
 }
 
-/// The policies that a call or a stored charge names: where, which, and in what version.
-/// `names` holds (position, length, bytes) each, `versions` one number each.
+/// The policies that a call or a stored charge names: where, which, and with which rules.
+/// `names` holds (position, length, bytes) each, `editions` a fingerprint of the rules of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trail<'a> {
     /// Positions and names.
     pub names: &'a [u8],
-    /// Versions in the same order.
-    pub versions: &'a [u8],
+    /// Fingerprints of their rules in the same order.
+    pub editions: &'a [u8],
 }
 
 impl<'a> Trail<'a> {
@@ -84,17 +84,17 @@ impl<'a> Trail<'a> {
     }
 
     fn valid(&self, positions: usize) -> bool {
-        let mut versions = Reader(self.versions);
+        let mut editions = Reader(self.editions);
         let (mut next, mut bytes) = (0, 0_usize);
         for (at, name) in self.each() {
             let named = (1..=MAX_NAME).contains(&name.len());
-            if at < next || at >= positions || !named || versions.u64().is_none() {
+            if at < next || at >= positions || !named || editions.u64().is_none() {
                 return false;
             }
             next = at.saturating_add(1);
             bytes = bytes.saturating_add(name.len()).saturating_add(2);
         }
-        bytes == self.names.len() && versions.0.is_empty()
+        bytes == self.names.len() && editions.0.is_empty()
     }
 }
 
@@ -113,6 +113,14 @@ impl<T> Few<T> {
     pub fn all(&self) -> &[T] {
         match self {
             Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+
+    /// All as a slice, to be changed.
+    pub fn all_mut(&mut self) -> &mut [T] {
+        match self {
+            Self::One(one) => std::slice::from_mut(one),
             Self::Many(many) => many,
         }
     }
@@ -324,8 +332,8 @@ pub fn pack(out: &mut Bytes, slots: &[Slot], asked: usize, trail: Trail<'_>) {
     if named {
         out.len(trail.names.len());
         out.bytes(trail.names);
-        out.len(trail.versions.len());
-        out.bytes(trail.versions);
+        out.len(trail.editions.len());
+        out.bytes(trail.editions);
     }
     for slot in slots {
         pack_slot(out, slot);
@@ -400,8 +408,8 @@ pub fn read_list<'a>(from: &mut Reader<'a>) -> Option<List<'a>> {
     if flags & FLAG_TRAIL != 0 {
         let names = from.len()?;
         trail.names = from.take(names)?;
-        let versions = from.len()?;
-        trail.versions = from.take(versions)?;
+        let editions = from.len()?;
+        trail.editions = from.take(editions)?;
     }
     // The short form is the only one for a list that it can hold.
     let short = flags == FLAG_LIST && count == 1;

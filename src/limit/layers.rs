@@ -188,7 +188,7 @@ impl<'a> Stored<'a> {
     /// carry over wherever the algorithm is the same.
     fn edited_since(&self, trail: &Trail<'_>) -> bool {
         let kept = &self.list.trail;
-        !trail.names.is_empty() && trail.names == kept.names && trail.versions != kept.versions
+        !trail.names.is_empty() && trail.names == kept.names && trail.editions != kept.editions
     }
 
     fn fits(&self, request: &Request<'_>) -> Result<(), Misfit> {

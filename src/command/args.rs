@@ -1,0 +1,394 @@
+//! From words to rules and costs: one parser for all commands.
+//!
+//! Two passes, so that errors come in the promised order: first the shape of the whole call, then
+//! the ranges from left to right.
+
+use super::error::{Argument, Error};
+use crate::limit::codec::Few;
+use crate::limit::{
+    Algorithm, Bucket, Fixed, Rule, Slide, MAX_AMOUNT, MAX_BLOCKS, MAX_DURATION_MS, MAX_OFFSET_MS,
+    MAX_RULES,
+};
+
+/// The words of a call.
+pub(crate) trait Words {
+    /// Word `i`; empty beyond the end.
+    fn word(&self, i: usize) -> &[u8];
+    /// How many words.
+    fn count(&self) -> usize;
+}
+
+impl Words for crate::server::Call {
+    #[inline]
+    fn word(&self, i: usize) -> &[u8] {
+        self.arg(i)
+    }
+
+    #[inline]
+    fn count(&self) -> usize {
+        self.argc()
+    }
+}
+
+/// Where the words of one rule stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RuleWords {
+    /// `None`: `POLICY name`.
+    algorithm: Option<Algorithm>,
+    /// The first word after the keyword.
+    at: usize,
+    /// The value of PER, BLOCKS or ALIGN.
+    option: Option<usize>,
+}
+
+/// Where the words of a call stand.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    rules: Few<RuleWords>,
+    pub(crate) force: bool,
+    /// The words of COST: from, to.
+    cost: Option<(usize, usize)>,
+    shadow: bool,
+    age: Option<usize>,
+}
+
+/// Which words a command takes after its key or keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grammar {
+    /// Rules with keywords.
+    pub(crate) rules: bool,
+    pub(crate) force: bool,
+    pub(crate) cost: CostWords,
+    pub(crate) shadow: bool,
+    pub(crate) age: bool,
+}
+
+/// How many numbers COST takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CostWords {
+    None,
+    One,
+    Many,
+}
+
+impl Grammar {
+    /// RL.TOKEN and its like, after the rule.
+    pub(crate) const PLAIN: Self =
+        Self { rules: false, force: true, cost: CostWords::One, shadow: false, age: false };
+    /// RL.CHARGE and RL.MCHARGE.
+    pub(crate) const CHARGE: Self =
+        Self { rules: true, force: true, cost: CostWords::Many, shadow: false, age: false };
+    /// RL.PEEK.
+    pub(crate) const PEEK: Self = Self { force: false, ..Self::CHARGE };
+    /// RL.REFUND.
+    pub(crate) const REFUND: Self =
+        Self { rules: false, force: false, cost: CostWords::Many, shadow: false, age: true };
+    /// RL.POLICY SET.
+    pub(crate) const POLICY: Self =
+        Self { rules: true, force: false, cost: CostWords::None, shadow: true, age: false };
+}
+
+/// A rule as given: settings, or the word that names a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    Rule(Rule),
+    Policy(usize),
+}
+
+fn is(word: &[u8], keyword: &str) -> bool {
+    word.eq_ignore_ascii_case(keyword.as_bytes())
+}
+
+impl Shape {
+    /// The shape of a call of one rule without a keyword, whose words begin at `at`.
+    pub(crate) fn plain(
+        words: &impl Words,
+        algorithm: Algorithm,
+        at: usize,
+    ) -> Result<Self, Error> {
+        let mut rule = RuleWords { algorithm: Some(algorithm), at, option: None };
+        let mut next = at.saturating_add(2);
+        if next > words.count() {
+            return Err(Error::Syntax);
+        }
+        rule.take_option(words, &mut next)?;
+        let mut shape = Self::empty();
+        shape.rules.push(rule);
+        shape.options(words, next, Grammar::PLAIN)?;
+        Ok(shape)
+    }
+
+    /// The shape of a list of rules and what follows it, from word `at` on.
+    pub(crate) fn list(words: &impl Words, at: usize, grammar: Grammar) -> Result<Self, Error> {
+        let mut shape = Self::empty();
+        let mut next = at;
+        while grammar.rules && next < words.count() {
+            let word = words.word(next);
+            let algorithm = Algorithm::ALL.into_iter().find(|a| is(word, a.name()));
+            if algorithm.is_none() && !is(word, "POLICY") {
+                break;
+            }
+            let mut rule = RuleWords { algorithm, at: next.saturating_add(1), option: None };
+            next = rule.at.saturating_add(if algorithm.is_some() { 2 } else { 1 });
+            if next > words.count() {
+                return Err(Error::Syntax);
+            }
+            rule.take_option(words, &mut next)?;
+            shape.rules.push(rule);
+        }
+        shape.options(words, next, grammar)?;
+        Ok(shape)
+    }
+
+    const fn empty() -> Self {
+        Self { rules: Few::none(), force: false, cost: None, shadow: false, age: None }
+    }
+
+    /// What follows the rules, in any order, each once.
+    fn options(&mut self, words: &impl Words, from: usize, grammar: Grammar) -> Result<(), Error> {
+        let mut next = from;
+        while next < words.count() {
+            let word = words.word(next);
+            next = next.saturating_add(1);
+            if grammar.force && !self.force && is(word, "FORCE") {
+                self.force = true;
+            } else if grammar.shadow && !self.shadow && is(word, "SHADOW") {
+                self.shadow = true;
+            } else if grammar.age && self.age.is_none() && is(word, "AGE") && next < words.count() {
+                self.age = Some(next);
+                next = next.saturating_add(1);
+            } else if grammar.cost != CostWords::None && self.cost.is_none() && is(word, "COST") {
+                let first = next;
+                while next < words.count() && !(next > first && grammar.follows(words, next, first))
+                {
+                    next = next.saturating_add(1);
+                }
+                if next == first {
+                    return Err(Error::Syntax);
+                }
+                self.cost = Some((first, next));
+            } else {
+                return Err(Error::Syntax);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many rules are given.
+    pub(crate) fn rule_count(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether SHADOW was given.
+    pub(crate) const fn shadow(&self) -> bool {
+        self.shadow
+    }
+
+    /// Reads the rules. `log_ok` is asked for an exact log above `max_log`: whether the key, the
+    /// position and the settings are as kept.
+    pub(crate) fn rules(
+        &self,
+        words: &impl Words,
+        max_log: u64,
+        log_ok: impl Fn(usize, &Rule) -> bool,
+    ) -> Result<Few<Given>, Error> {
+        let several = self.rules.len() > 1;
+        let mut failed = None;
+        let given = Few::make(self.rules.len(), |i| {
+            let rule = self.rules.get(i)?;
+            let read = rule.read(words).and_then(|given| match given {
+                Given::Rule(Rule::Slide(s))
+                    if s.blocks().is_none() && s.limit() > max_log && !log_ok(i, &Rule::Slide(s)) =>
+                {
+                    Err(Argument::Log(max_log))
+                }
+                given => Ok(given),
+            });
+            read.map_err(|argument| failed = Some(Error::Argument(argument, several.then_some(i))))
+                .ok()
+        });
+        given.ok_or_else(|| failed.unwrap_or(Error::Bug))
+    }
+
+    /// Reads the costs; one of 1 if none is given. `nothing` is the error for costs that are all 0.
+    pub(crate) fn costs(&self, words: &impl Words, nothing: Argument) -> Result<Few<u64>, Error> {
+        let Some((from, to)) = self.cost else { return Ok(Few::One(1)) };
+        let count = to.saturating_sub(from);
+        let costs = Few::make(count, |i| match words.word(from.saturating_add(i)) {
+            b"0" => Some(0),
+            word => amount(word),
+        });
+        match costs {
+            Some(costs) if costs.all().iter().all(|cost| *cost == 0) => Err(Error::of(nothing)),
+            Some(costs) => Ok(costs),
+            None => Err(Error::of(if count == 1 {
+                Argument::Amount("cost")
+            } else {
+                Argument::Integer("cost", 0, MAX_AMOUNT)
+            })),
+        }
+    }
+
+    /// Reads AGE, in milliseconds.
+    pub(crate) fn age_ms(&self, words: &impl Words) -> Result<Option<u64>, Error> {
+        match self.age {
+            None => Ok(None),
+            Some(at) => match duration_ms(words.word(at)) {
+                Some(ms) => Ok(Some(ms)),
+                None => Err(Error::of(Argument::Duration("age"))),
+            },
+        }
+    }
+}
+
+impl Grammar {
+    /// Whether word `i`, after the first number of COST, begins another option.
+    fn follows(self, words: &impl Words, i: usize, first: usize) -> bool {
+        let word = words.word(i);
+        (self.cost == CostWords::One && i > first)
+            || (self.force && is(word, "FORCE"))
+            || (self.age && is(word, "AGE"))
+    }
+}
+
+impl RuleWords {
+    /// The keyword of the option that follows a rule of this algorithm.
+    const fn option_keyword(algorithm: Algorithm) -> &'static str {
+        match algorithm {
+            Algorithm::Token | Algorithm::Leaky => "PER",
+            Algorithm::Slide => "BLOCKS",
+            Algorithm::Fixed => "ALIGN",
+        }
+    }
+
+    fn take_option(&mut self, words: &impl Words, next: &mut usize) -> Result<(), Error> {
+        let Some(algorithm) = self.algorithm else { return Ok(()) };
+        if *next < words.count() && is(words.word(*next), Self::option_keyword(algorithm)) {
+            let value = next.saturating_add(1);
+            if value >= words.count() {
+                return Err(Error::Syntax);
+            }
+            self.option = Some(value);
+            *next = value.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn read(&self, words: &impl Words) -> Result<Given, Argument> {
+        let Some(algorithm) = self.algorithm else {
+            return match policy_name(words.word(self.at)) {
+                true => Ok(Given::Policy(self.at)),
+                false => Err(Argument::PolicyName),
+            };
+        };
+        let (first, second) = (words.word(self.at), words.word(self.at.saturating_add(1)));
+        let option = self.option.map(|at| words.word(at));
+        Ok(Given::Rule(match algorithm {
+            Algorithm::Token => Rule::Token(bucket(first, second, option)?),
+            Algorithm::Leaky => Rule::Leaky(bucket(first, second, option)?),
+            Algorithm::Slide => Rule::Slide(slide(first, second, option)?),
+            Algorithm::Fixed => Rule::Fixed(fixed(first, second, option)?),
+        }))
+    }
+}
+
+fn bucket(capacity: &[u8], rate: &[u8], period: Option<&[u8]>) -> Result<Bucket, Argument> {
+    let capacity = amount(capacity).ok_or(Argument::Amount("capacity"))?;
+    let rate = amount(rate).ok_or(Argument::Amount("rate"))?;
+    let period = match period {
+        None => 1_000,
+        Some(word) => duration_ms(word).ok_or(Argument::Duration("period"))?,
+    };
+    Bucket::new(capacity, rate, period).ok_or(Argument::Refill)
+}
+
+fn slide(limit: &[u8], window: &[u8], blocks: Option<&[u8]>) -> Result<Slide, Argument> {
+    let limit = amount(limit).ok_or(Argument::Amount("limit"))?;
+    let window = duration_ms(window).ok_or(Argument::Duration("window"))?;
+    let blocks = match blocks {
+        None => None,
+        Some(word) => {
+            let n = amount(word).and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= MAX_BLOCKS);
+            Some(n.ok_or(Argument::Blocks)?)
+        }
+    };
+    Slide::new(limit, window, blocks).ok_or(Argument::Amount("limit"))
+}
+
+fn fixed(limit: &[u8], window: &[u8], offset: Option<&[u8]>) -> Result<Fixed, Argument> {
+    let limit = amount(limit).ok_or(Argument::Amount("limit"))?;
+    let window = duration_ms(window).ok_or(Argument::Duration("window"))?;
+    let offset = match offset {
+        None => None,
+        Some(word) => Some(offset_ms(word).ok_or(Argument::Offset)?),
+    };
+    Fixed::new(limit, window, offset).ok_or(Argument::Amount("limit"))
+}
+
+/// Decimal digits without sign, space or leading zero, at most `max`. Zero is `0`.
+fn digits(word: &[u8], max: u64) -> Option<u64> {
+    let leading_zero = word.len() > 1 && word.first() == Some(&b'0');
+    if word.is_empty() || word.len() > 18 || leading_zero {
+        return None;
+    }
+    let mut value = 0_u64;
+    for byte in word {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.saturating_mul(10).saturating_add(u64::from(digit));
+    }
+    (value <= max).then_some(value)
+}
+
+/// 1 to 10^12.
+pub(crate) fn amount(word: &[u8]) -> Option<u64> {
+    digits(word, MAX_AMOUNT).filter(|n| *n > 0)
+}
+
+/// An integer of a range.
+pub(crate) fn integer(word: &[u8], min: u64, max: u64) -> Option<u64> {
+    digits(word, max).filter(|n| *n >= min)
+}
+
+/// 1 ms to 3650 days with a unit.
+pub(crate) fn duration_ms(word: &[u8]) -> Option<u64> {
+    let (number, unit) = match word {
+        [number @ .., b'm', b's'] => (number, 1),
+        [number @ .., b's'] => (number, 1_000),
+        [number @ .., b'm'] => (number, 60_000),
+        [number @ .., b'h'] => (number, 3_600_000),
+        [number @ .., b'd'] => (number, 86_400_000),
+        _ => return None,
+    };
+    let ms = digits(number, MAX_DURATION_MS)?.checked_mul(unit)?;
+    (1..=MAX_DURATION_MS).contains(&ms).then_some(ms)
+}
+
+/// A duration of at most 7 days, negative too, or `0`.
+fn offset_ms(word: &[u8]) -> Option<i64> {
+    let (ahead, word) = match word {
+        b"0" => return Some(0),
+        [b'-', word @ ..] => (false, word),
+        word => (true, word),
+    };
+    let ms = duration_ms(word).filter(|ms| *ms <= MAX_OFFSET_MS)?;
+    let ms = i64::try_from(ms).ok()?;
+    Some(if ahead { ms } else { ms.saturating_neg() })
+}
+
+/// 1 to 64 of `A-Z a-z 0-9 _ . -`.
+pub(crate) fn policy_name(word: &[u8]) -> bool {
+    (1..=crate::limit::codec::MAX_NAME).contains(&word.len())
+        && word.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+}
+
+/// Whether this many rules fit on one key.
+pub(crate) fn rules_fit(count: usize) -> Result<(), Error> {
+    if (1..=MAX_RULES).contains(&count) {
+        Ok(())
+    } else {
+        Err(Error::of(Argument::RuleCount))
+    }
+}

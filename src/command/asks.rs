@@ -1,0 +1,183 @@
+//! From the rules of a call to what is asked of each position: policies unfolded, costs dealt out.
+
+use super::args::{rules_fit, Given, Shape};
+use super::charge::is_denial;
+use super::error::{Argument, Error};
+use crate::limit::codec::{Bytes, Few, Trail};
+use crate::limit::layers::Request;
+use crate::limit::{Ask, Row, Rule};
+use crate::policy::{self, Counters, Policy};
+use crate::server::{config, Call};
+use crate::stats;
+use std::sync::Arc;
+
+/// What a call asks of one key.
+#[derive(Debug)]
+pub(crate) struct Asks {
+    asks: Few<Ask>,
+    names: Option<Box<(Bytes, Bytes)>>,
+    policies: Vec<Arc<Policy>>,
+    force: bool,
+    /// A plain command, which fits only a key of one rule.
+    pub(crate) plain: bool,
+}
+
+impl Asks {
+    const fn empty(force: bool) -> Self {
+        Self { asks: Few::none(), names: None, policies: Vec::new(), force, plain: false }
+    }
+
+    /// The one rule of a plain command.
+    pub(crate) fn plain(
+        call: &Call,
+        shape: &Shape,
+        log_ok: impl Fn(usize, &Rule) -> bool,
+    ) -> Result<Self, Error> {
+        let given = shape.rules(call, config::slide_max_log(), log_ok)?;
+        let costs = shape.costs(call, Argument::NoCost)?;
+        let mut asks = Self::empty(shape.force);
+        asks.unfold(call, given.all())?;
+        asks.deal(&mut costs.all().iter().copied(), costs.len())?;
+        Ok(asks)
+    }
+
+    /// The rules of RL.CHARGE, at least one.
+    pub(crate) fn list(
+        call: &Call,
+        shape: &Shape,
+        log_ok: impl Fn(usize, &Rule) -> bool,
+    ) -> Result<Self, Error> {
+        if shape.rule_count() == 0 {
+            return Err(Error::Syntax);
+        }
+        rules_fit(shape.rule_count())?;
+        Self::plain(call, shape, log_ok)
+    }
+
+    /// The rules that a key keeps, for a peek without any.
+    pub(crate) fn kept(rules: &[Rule], costs: &[u64]) -> Result<Self, Error> {
+        let mut asks = Self::empty(false);
+        for rule in rules {
+            asks.asks.push(Ask { rule: *rule, cost: 1, shadow: false });
+        }
+        asks.deal(&mut costs.iter().copied(), costs.len())?;
+        Ok(asks)
+    }
+
+    fn unfold(&mut self, call: &Call, given: &[Given]) -> Result<(), Error> {
+        for one in given {
+            match one {
+                Given::Rule(rule) => self.asks.push(Ask { rule: *rule, cost: 1, shadow: false }),
+                Given::Policy(word) => self.unfold_policy(call.arg(*word))?,
+            }
+        }
+        rules_fit(self.asks.len())
+    }
+
+    fn unfold_policy(&mut self, name: &[u8]) -> Result<(), Error> {
+        let policy = policy::get(name).ok_or(Error::NoPolicy)?;
+        let (names, editions) = &mut **self.names.get_or_insert_with(Box::default);
+        names.byte(u8::try_from(self.asks.len()).unwrap_or(u8::MAX));
+        names.byte(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        names.bytes(name);
+        editions.u64(policy.edition);
+        for rule in &policy.rules {
+            self.asks.push(Ask { rule: *rule, cost: 1, shadow: policy.shadow });
+        }
+        self.policies.push(policy);
+        Ok(())
+    }
+
+    /// Gives every rule its cost: `costs` yields one for all, or as many as there are rules.
+    fn deal(
+        &mut self,
+        costs: &mut dyn Iterator<Item = u64>,
+        count: usize,
+    ) -> Result<(), Error> {
+        let one = if count == 1 { costs.next() } else { None };
+        if one.is_none() && count != self.asks.len() {
+            return Err(Error::of(Argument::CostCount));
+        }
+        for ask in self.asks.all_mut() {
+            ask.cost = one.or_else(|| costs.next()).unwrap_or(1);
+        }
+        Ok(())
+    }
+
+    /// For the core.
+    pub(crate) fn request(&self) -> Request<'_> {
+        let trail = self.names.as_ref().map_or_else(Trail::default, |both| Trail {
+            names: both.0.as_slice(),
+            editions: both.1.as_slice(),
+        });
+        Request {
+            asks: self.asks.all(),
+            trail,
+            plain: self.plain,
+            force: self.force,
+            max_log: config::slide_max_log(),
+        }
+    }
+
+    /// Counts a decided charge of one key.
+    pub(crate) fn count(&self, rows: &[Row], pass: bool) {
+        count_all(std::slice::from_ref(self), rows, pass);
+    }
+}
+
+/// The rules of RL.MCHARGE: one per key, which may be a policy.
+pub(crate) fn per_key(
+    call: &Call,
+    shape: &Shape,
+    log_ok: impl Fn(usize, &Rule) -> bool,
+) -> Result<Vec<Asks>, Error> {
+    let given = shape.rules(call, config::slide_max_log(), log_ok)?;
+    let costs = shape.costs(call, Argument::NoCost)?;
+    let mut all = Vec::with_capacity(given.len());
+    for one in given.all() {
+        let mut asks = Asks::empty(shape.force);
+        asks.unfold(call, std::slice::from_ref(one))?;
+        all.push(asks);
+    }
+    let rules: usize = all.iter().map(|asks| asks.asks.len()).sum();
+    if costs.len() != 1 && costs.len() != rules {
+        return Err(Error::of(Argument::CostCount));
+    }
+    let mut rest = costs.all().iter().copied();
+    for asks in &mut all {
+        let count = asks.asks.len();
+        match costs.all() {
+            [one] => asks.deal(&mut std::iter::once(*one), 1)?,
+            _ => asks.deal(&mut rest.by_ref().take(count), count)?,
+        }
+    }
+    Ok(all)
+}
+
+/// Counts a decided charge: once in all, once per rule, and once per policy named.
+pub(crate) fn count_all(all: &[Asks], rows: &[Row], pass: bool) {
+    stats::decided(pass);
+    let asks = all.iter().flat_map(|asks| asks.asks.all());
+    let mut shadow_denies = false;
+    for (ask, row) in asks.zip(rows) {
+        let denies = is_denial(row);
+        shadow_denies |= denies && ask.shadow;
+        if pass || denies {
+            stats::rule(ask.rule.algorithm(), !denies);
+        }
+    }
+    // What only shadow rules would have denied passes all the same.
+    let shadow_denied = pass && shadow_denies;
+    if shadow_denied {
+        stats::shadow_denied();
+    }
+    for asks in all {
+        for policy in &asks.policies {
+            let counters = &policy.counters;
+            Counters::bump(if pass { &counters.allowed } else { &counters.denied });
+            if shadow_denied && policy.shadow {
+                Counters::bump(&counters.shadow_denied);
+            }
+        }
+    }
+}

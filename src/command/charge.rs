@@ -1,0 +1,217 @@
+//! RL.TOKEN, RL.LEAKY, RL.SLIDE, RL.FIXED, RL.CHARGE and RL.MCHARGE.
+//!
+//! ```text
+//!   RL.TOKEN key capacity rate [PER period] [FORCE] [COST n]
+//!   RL.CHARGE key rule [rule ...] [FORCE] [COST n [n ...]]
+//!   RL.MCHARGE numkeys key [key ...] rule [rule ...] [FORCE] [COST n [n ...]]
+//! ```
+
+use super::args::{self, Grammar, Shape};
+use super::asks::{self, Asks};
+use super::effect;
+use super::error::{Argument, Error};
+use super::reply;
+use crate::limit::codec::{Bytes, Few};
+use crate::limit::layers::Refusal;
+use crate::limit::{decide, Algorithm, Decision, Row, Rule, Wait};
+use crate::server::{config, Access, Call, Key, Opened};
+use crate::{stats, top};
+use std::ffi::CStr;
+
+const CHARGED: &CStr = c"rl.charge";
+const DENIED: &CStr = c"rl.denied";
+/// The most keys of one call.
+const MAX_KEYS: usize = 64;
+
+pub(crate) fn token(call: &Call) {
+    plain(call, Algorithm::Token);
+}
+
+pub(crate) fn leaky(call: &Call) {
+    plain(call, Algorithm::Leaky);
+}
+
+pub(crate) fn slide(call: &Call) {
+    plain(call, Algorithm::Slide);
+}
+
+pub(crate) fn fixed(call: &Call) {
+    plain(call, Algorithm::Fixed);
+}
+
+fn plain(call: &Call, algorithm: Algorithm) {
+    let asks = Shape::plain(call, algorithm, 2).and_then(|shape| {
+        let mut asks = Asks::plain(call, &shape, |i, rule| is_kept(call, 1, i, rule))?;
+        asks.plain = true;
+        Ok(asks)
+    });
+    match asks.and_then(|asks| one_key(call, &asks)) {
+        Ok((rows, jitter)) => {
+            if let [row] = rows.all() {
+                reply::six(call, row, jitter);
+            }
+        }
+        Err(error) => error.answer(call),
+    }
+}
+
+pub(crate) fn charge(call: &Call) {
+    let asks = Shape::list(call, 2, Grammar::CHARGE)
+        .and_then(|shape| Asks::list(call, &shape, |i, rule| is_kept(call, 1, i, rule)));
+    match asks.and_then(|asks| one_key(call, &asks)) {
+        Ok((rows, jitter)) => reply::layers(call, rows.all(), jitter),
+        Err(error) => error.answer(call),
+    }
+}
+
+/// Whether the key of word `at` keeps exactly this rule at this position.
+pub(super) fn is_kept(call: &Call, at: usize, position: usize, rule: &Rule) -> bool {
+    let key = call.open_write(at);
+    let kept = key.value().and_then(|l| crate::limit::inspect::kept_rules(l, call.now()).ok());
+    kept.is_some_and(|rules| rules.get(position) == Some(rule))
+}
+
+/// Decides on an open key.
+pub(super) fn decide_on<'a>(
+    key: &'a Key<'_>,
+    asks: &'a Asks,
+    now: i64,
+) -> Result<Decision<'a>, Error> {
+    if key.opened() == Opened::Foreign {
+        return Err(Error::WrongType);
+    }
+    decide(key.value(), asks.request(), now).map_err(|refusal| match refusal {
+        Refusal::Misfit(misfit) => Error::Misfit(misfit),
+        Refusal::Damaged => Error::Bug,
+    })
+}
+
+fn one_key(call: &Call, asks: &Asks) -> Result<(Few<Row>, u64), Error> {
+    let now = call.now();
+    let mut key = call.open_write(1);
+    let decision = decide_on(&key, asks, now)?;
+    let pass = decision.passes();
+    let rows = reply::collect(decision.rows(pass, true));
+    let write = decision.write(pass);
+    if let Some(write) = write {
+        let blob = effect::store(&mut key, &write, now);
+        drop(key);
+        effect::publish(call, 1, &blob, write.charged.then_some(CHARGED));
+    } else {
+        drop(key);
+    }
+    asks.count(rows.all(), pass);
+    if !pass {
+        denied(call, 1);
+    }
+    Ok((rows, jitter(pass)))
+}
+
+/// Notes a key whose own live rule denied.
+fn denied(call: &Call, at: usize) {
+    top::denied(call.db(), call.arg(at));
+    if config::notify_denied() {
+        call.notify(DENIED, at);
+    }
+}
+
+/// What is added to the first wait of a denied call, to spread a crowd.
+fn jitter(pass: bool) -> u64 {
+    match config::retry_jitter_ms() {
+        most if most > 0 && !pass => rand::random_range(0..=most),
+        _ => 0,
+    }
+}
+
+/// The keys of RL.MCHARGE: how many, if they are 1 to 64 and there are as many words.
+fn key_count(call: &Call) -> Option<usize> {
+    let count = args::integer(call.arg(1), 1, MAX_KEYS as u64)?;
+    let count = usize::try_from(count).ok()?;
+    (count.saturating_add(2) <= call.argc()).then_some(count)
+}
+
+pub(crate) fn mcharge(call: &Call) {
+    if call.is_keys_position_request() {
+        // The server asks where the keys are; key specs alone do not route a call everywhere.
+        for i in 0..key_count(call).unwrap_or(0) {
+            call.key_at(i.saturating_add(2), Access::Update);
+        }
+        return;
+    }
+    match many_keys(call) {
+        Ok((rows, jitter)) => reply::layers(call, &rows, jitter),
+        Err(error) => error.answer(call),
+    }
+}
+
+fn many_keys(call: &Call) -> Result<(Vec<Row>, u64), Error> {
+    let keys = key_count(call).ok_or(Error::of(Argument::NumKeys))?;
+    let shape = Shape::list(call, keys.saturating_add(2), Grammar::CHARGE)?;
+    if shape.rule_count() != keys {
+        return Err(Error::of(Argument::NumKeys));
+    }
+    let is_kept = |i: usize, rule: &Rule| is_kept(call, i.saturating_add(2), 0, rule);
+    let asks = asks::per_key(call, &shape, is_kept)?;
+    no_repeated_key(call, keys)?;
+    let now = call.now();
+    let mut open: Vec<_> = (0..keys).map(|i| call.open_write(i.saturating_add(2))).collect();
+    if open.iter().any(|key| key.opened() == Opened::Foreign) {
+        return Err(Error::WrongType);
+    }
+    let mut decisions = Vec::with_capacity(keys);
+    for (key, asks) in open.iter().zip(&asks) {
+        decisions.push(decide_on(key, asks, now)?);
+    }
+    let pass = decisions.iter().all(Decision::passes);
+    let rows: Vec<Row> = decisions.iter().flat_map(|d| d.rows(pass, true)).collect();
+    let deniers: Vec<usize> = (0..keys)
+        .filter(|i| decisions.get(*i).is_some_and(|d| !d.passes()))
+        .map(|i| i.saturating_add(2))
+        .collect();
+    let writes: Vec<_> = decisions.iter().map(|d| d.write(pass)).collect();
+    drop(decisions);
+    let mut changes: Vec<(usize, Bytes, bool)> = Vec::with_capacity(keys);
+    for (i, (key, write)) in open.iter_mut().zip(&writes).enumerate() {
+        if let Some(write) = write {
+            let blob = effect::store(key, write, now);
+            changes.push((i.saturating_add(2), blob, write.charged));
+        }
+    }
+    drop(open);
+    publish_all(call, &changes);
+    asks::count_all(&asks, &rows, pass);
+    for at in deniers {
+        denied(call, at);
+    }
+    Ok((rows, jitter(pass)))
+}
+
+/// All changes as one command in the stream.
+fn publish_all(call: &Call, changes: &[(usize, Bytes, bool)]) {
+    for (at, ..) in changes {
+        call.signal_modified(*at);
+    }
+    let blobs: Vec<_> = changes.iter().map(|(at, blob, _)| (*at, blob.as_slice())).collect();
+    call.replicate_many(&blobs);
+    for (at, _, charged) in changes {
+        if *charged {
+            call.notify(CHARGED, *at);
+        }
+    }
+}
+
+fn no_repeated_key(call: &Call, keys: usize) -> Result<(), Error> {
+    let mut names: Vec<&[u8]> = (0..keys).map(|i| call.arg(i.saturating_add(2))).collect();
+    names.sort_unstable();
+    let repeated = names.windows(2).any(|pair| matches!(pair, [a, b] if a == b));
+    if repeated {
+        Err(Error::of(Argument::RepeatedKey))
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether the rule of a row denied.
+pub(super) fn is_denial(row: &Row) -> bool {
+    row.wait != Wait::Now
+}

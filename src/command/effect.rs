@@ -1,0 +1,66 @@
+//! What a decided call does to the server: the one place where keys change, and with them their
+//! TTL, the stream to replicas and AOF, WATCH, client tracking and keyspace events.
+
+use crate::limit::change::Change;
+use crate::limit::codec::Bytes;
+use crate::limit::layers::Write;
+use crate::limit::time::{ceil_ms, floor_ms, Micros, Millis};
+use crate::server::{Call, Key};
+use crate::stats;
+use std::ffi::CStr;
+
+/// The TTL may outlast twice a full reset by this much.
+const SPARE_MS: u64 = 1_000;
+
+/// Stores a write, renews the TTL if need be, and returns what has to be told to replicas.
+pub(crate) fn store(key: &mut Key<'_>, write: &Write<'_>, now: Micros) -> Bytes {
+    let change = match key.value_mut() {
+        Some(limiter) => write.update(limiter),
+        None => {
+            let (limiter, change) = write.create();
+            key.create(limiter);
+            change
+        }
+    };
+    let expire_at = renewed(key.expire_at(), &change, now);
+    if let Some(at) = expire_at {
+        key.set_expire_at(at);
+    }
+    if write.changed {
+        stats::settings_changed();
+    }
+    if write.repaired {
+        stats::clock_stepped();
+    }
+    let mut blob = Bytes::default();
+    if let Some(limiter) = key.value() {
+        change.encode(limiter, expire_at, &mut blob);
+    }
+    blob
+}
+
+/// Tells everybody that the key of word `at` has changed. The key must be closed.
+pub(crate) fn publish(call: &Call, at: usize, blob: &Bytes, event: Option<&CStr>) {
+    call.signal_modified(at);
+    call.replicate(at, blob.as_slice());
+    if let Some(event) = event {
+        call.notify(event, at);
+    }
+}
+
+/// When the key is to expire, if its present TTL is too short or too long.
+///
+/// A key lives at least until all its rules are as good as new, and at most twice as long as a
+/// full limiter needs plus a second. Within that the TTL is renewed lazily: a bucket or a log gets
+/// an eighth of a full reset in advance, so that a busy key sends a new TTL only now and then and
+/// a key that is used once goes soon.
+fn renewed(expire_at: Option<Millis>, change: &Change, now: Micros) -> Option<Millis> {
+    let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    let soonest = ceil_ms(now).saturating_add(signed(change.reset_ms));
+    let most = change.full_reset_ms.saturating_mul(2).saturating_add(SPARE_MS);
+    let latest = floor_ms(now).saturating_add(signed(most));
+    match expire_at {
+        Some(at) if at >= soonest && at <= latest => None,
+        _ => Some(soonest.saturating_add(signed(change.slack_ms)).min(latest)),
+    }
+}
