@@ -95,7 +95,7 @@ pub(crate) enum Keys {
     /// The first word.
     First(Access),
     /// The first word says how many words after it are keys. Needs the flag `getkeys-api`.
-    NumKeys(Access),
+    Counted(Access),
     /// Every second word, from the first on.
     Pairs(Access),
 }
@@ -285,7 +285,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
         handler: Some(Handler::of(probe::mcharge)),
         flags: "write deny-oom getkeys-api",
         arity: -5,
-        keys: Keys::NumKeys(Access::Update),
+        keys: Keys::Counted(Access::Update),
         acl: Some("write"),
         summary: "Charges the i-th rule on the i-th key, all or nothing.",
         complexity: "O(N) with N the number of rules",

@@ -90,7 +90,7 @@ fn create(
 ) -> bool {
     // The old form of key specs, which routes in a cluster. A keynum has no such form: `getkeys-api` does it.
     let range = match spec.keys {
-        Keys::None | Keys::NumKeys(_) => (0, 0, 0),
+        Keys::None | Keys::Counted(_) => (0, 0, 0),
         Keys::First(_) => (1, 1, 1),
         Keys::Pairs(_) => (1, -1, 2),
     };
@@ -181,12 +181,12 @@ fn key_specs(keys: Keys) -> [raw::RedisModuleCommandKeySpec; 2] {
     let [mut spec, end] = unsafe { std::mem::zeroed::<[raw::RedisModuleCommandKeySpec; 2]>() };
     let access = match keys {
         Keys::None => return [spec, end],
-        Keys::First(access) | Keys::NumKeys(access) | Keys::Pairs(access) => access,
+        Keys::First(access) | Keys::Counted(access) | Keys::Pairs(access) => access,
     };
     spec.flags = u64::from(access.flags());
     spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
     spec.bs.index.pos = 1;
-    if matches!(keys, Keys::NumKeys(_)) {
+    if matches!(keys, Keys::Counted(_)) {
         spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM;
         spec.fk.keynum = raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
             keynumidx: 0,
