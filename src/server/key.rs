@@ -118,7 +118,8 @@ impl<'c> Key<'c> {
     /// When the key expires, in milliseconds since the epoch; none if it is missing or has no TTL.
     #[inline]
     pub(crate) fn expire_at(&self) -> Option<i64> {
-        if self.raw.is_null() {
+        // Redis 8.2 crashes if it is asked this of a missing key that is open for writing.
+        if self.opened() == Opened::Missing {
             return None;
         }
         let none = i64::from(raw::REDISMODULE_NO_EXPIRE);
@@ -130,7 +131,7 @@ impl<'c> Key<'c> {
     /// Sets when the key expires, in milliseconds since the epoch. Does nothing to a missing key.
     #[inline]
     pub(crate) fn set_expire_at(&mut self, at: i64) {
-        if self.raw.is_null() {
+        if self.opened() == Opened::Missing {
             return;
         }
         // Negative times are refused by the server, but for -1, which would mean "never".
@@ -141,7 +142,7 @@ impl<'c> Key<'c> {
 
     /// Deletes the key, whatever it holds. Nothing happens to a missing key or one opened for reading.
     pub(crate) fn delete(&mut self) {
-        if self.raw.is_null() {
+        if self.opened() == Opened::Missing {
             return;
         }
         // SAFETY: the key is open; `&mut self` shows that nobody holds a reference to the value, and the
