@@ -459,3 +459,82 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each(check: &mut dyn FnMut(&CommandSpec)) {
+        for spec in COMMANDS {
+            check(spec);
+            spec.subcommands.iter().for_each(&mut *check);
+        }
+    }
+
+    #[test]
+    fn flags_and_keys_agree() {
+        each(&mut |spec| {
+            let has = |flag: &str| spec.flags.split(' ').any(|f| f == flag);
+            let access = match spec.keys {
+                Keys::None => None,
+                Keys::First(access) | Keys::Counted(access) | Keys::Pairs(access) => Some(access),
+            };
+            assert!(!(has("write") && has("readonly")), "{}", spec.name);
+            assert!(!has("deny-oom") || has("write"), "{}", spec.name);
+            assert_eq!(
+                has("getkeys-api"),
+                matches!(spec.keys, Keys::Counted(_)),
+                "{}",
+                spec.name
+            );
+            assert!(
+                access != Some(Access::Update) || has("write"),
+                "{}",
+                spec.name
+            );
+            assert!(
+                access != Some(Access::Read) || has("readonly"),
+                "{}",
+                spec.name
+            );
+            assert_eq!(
+                spec.handler.is_none(),
+                !spec.subcommands.is_empty(),
+                "{}",
+                spec.name
+            );
+            if let (Some(acl), true) = (spec.acl, spec.handler.is_some()) {
+                let listed = |word: &str| acl.split(' ').any(|w| w == word);
+                assert_eq!(listed("write"), has("write"), "{}", spec.name);
+                assert_eq!(listed("read"), has("readonly"), "{}", spec.name);
+                assert_eq!(listed("fast"), has("fast"), "{}", spec.name);
+            }
+        });
+    }
+
+    #[test]
+    fn every_command_is_documented() {
+        fn check(args: &[Arg]) {
+            let mut names: Vec<_> = args.iter().map(|arg| arg.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), args.len(), "{names:?}");
+            for arg in args {
+                assert!(
+                    !matches!(arg.kind, Kind::Token) || !arg.token.is_empty(),
+                    "{}",
+                    arg.name
+                );
+                if let Kind::OneOf(inner) | Kind::Block(inner) = arg.kind {
+                    assert!(!inner.is_empty());
+                    check(inner);
+                }
+            }
+        }
+        each(&mut |spec| {
+            assert!(!spec.summary.is_empty() && spec.arity != 0, "{}", spec.name);
+            assert!(!spec.internal || (spec.acl.is_none() && !spec.flags.contains("deny-oom")));
+            check(spec.args);
+        });
+    }
+}

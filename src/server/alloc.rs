@@ -56,8 +56,8 @@ unsafe impl GlobalAlloc for ServerAlloc {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match api!(RedisModule_Alloc) {
-            // SAFETY: the server's allocator takes any size.
             Some(alloc) if layout.align() <= SERVER_ALIGN => {
+                // SAFETY: the server's allocator takes any size.
                 unsafe { alloc(rounded(layout)) }.cast()
             }
             // SAFETY: the alignment is above SERVER_ALIGN.
@@ -82,8 +82,8 @@ unsafe impl GlobalAlloc for ServerAlloc {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match api!(RedisModule_Calloc) {
-            // SAFETY: the server's allocator takes any size.
             Some(calloc) if layout.align() <= SERVER_ALIGN => {
+                // SAFETY: the server's allocator takes any size.
                 unsafe { calloc(1, rounded(layout)) }.cast()
             }
             Some(_) => {
@@ -105,8 +105,8 @@ unsafe impl GlobalAlloc for ServerAlloc {
         // SAFETY: the caller promises a valid size for this alignment.
         let wanted = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         match api!(RedisModule_Realloc) {
-            // SAFETY: `alloc` got this block from the server.
             Some(realloc) if layout.align() <= SERVER_ALIGN => {
+                // SAFETY: `alloc` got this block from the server.
                 unsafe { realloc(block.cast(), rounded(wanted)) }.cast()
             }
             Some(_) => {
@@ -134,8 +134,13 @@ mod tests {
 
     unsafe extern "C" fn offset_malloc(size: usize) -> *mut c_void {
         // Like a server that keeps a size in front: 8 bytes off a 16-byte boundary.
-        let base = System.alloc(Layout::from_size_align(size + 16, 16).unwrap());
-        base.add(8).cast()
+        // SAFETY: the size is not 0, and 8 bytes on is within the block.
+        unsafe {
+            System
+                .alloc(Layout::from_size_align(size + 16, 16).unwrap())
+                .add(8)
+                .cast()
+        }
     }
 
     #[test]
@@ -143,6 +148,7 @@ mod tests {
         for align in [16usize, 32, 64, 4096] {
             for size in [1usize, 8, 24, 100] {
                 let layout = Layout::from_size_align(size, align).unwrap();
+                // SAFETY: the block is as large as the layout says, the pointer before it is its base.
                 unsafe {
                     let block = alloc_aligned(offset_malloc, layout);
                     assert_eq!(block.addr() % align, 0);

@@ -184,9 +184,10 @@ unsafe extern "C" fn aof_rewrite(
 }
 
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
-    // SAFETY: the server passes a value of our type.
     guarded(0, || {
-        size_of::<Limiter>().saturating_add(unsafe { limiter(value) }.heap_bytes())
+        // SAFETY: the server passes a value of our type.
+        let limiter = unsafe { limiter(value) };
+        size_of::<Limiter>().saturating_add(limiter.heap_bytes())
     })
 }
 
@@ -204,9 +205,9 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
 
 /// May run on another thread.
 unsafe extern "C" fn free(value: *mut c_void) {
-    // SAFETY: the server gives the value up.
     guarded((), || {
-        drop(unsafe { Box::from_raw(value.cast::<Limiter>()) })
+        // SAFETY: the server gives the value up, and it is a boxed limiter.
+        drop(unsafe { Box::from_raw(value.cast::<Limiter>()) });
     });
 }
 

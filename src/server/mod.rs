@@ -6,13 +6,18 @@
 //! up where it is used, and done without.
 
 #![allow(unsafe_code)]
+#![deny(
+    unsafe_op_in_unsafe_fn,
+    clippy::undocumented_unsafe_blocks,
+    clippy::missing_safety_doc
+)]
 
 /// The pointer of one API function, or none where this server (or no server) offers it.
 macro_rules! api {
     ($name:ident) => {{
+        #[allow(unused_unsafe)] // it also stands in unsafe code
         // SAFETY: written only while the server loads the module, before any other code of ours runs, and
         // only read afterwards; this copies the pointer and makes no reference to the static.
-        #[allow(unused_unsafe)] // it also stands in unsafe code
         let function = unsafe { redis_module::raw::$name };
         function
     }};

@@ -37,8 +37,8 @@ pub(super) unsafe extern "C" fn aux_load(
 ) -> c_int {
     let refused = raw::REDISMODULE_ERR as c_int;
     guarded(refused, || {
-        // SAFETY: the server passes a live `io`.
         let loaded = if encoding == keytype::ENCODING {
+            // SAFETY: the server passes a live `io`.
             unsafe { Loaded::read(io) }
         } else {
             None
