@@ -1,0 +1,4 @@
+//! The commands: words in, decision, reply out.
+
+mod probe;
+pub(crate) mod table;
