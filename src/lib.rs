@@ -18,13 +18,17 @@
 )]
 
 pub mod limit;
-pub mod policy;
-pub mod stats;
 
 #[cfg(feature = "module")]
 mod command;
 #[cfg(feature = "module")]
+mod policy;
+#[cfg(feature = "module")]
 mod server;
+#[cfg(feature = "module")]
+mod stats;
+#[cfg(feature = "module")]
+mod top;
 
 /// The server accounts for our memory (`maxmemory`, `INFO memory`) only if it is the server's own.
 #[cfg(feature = "module")]

@@ -229,14 +229,23 @@ impl Shape {
         }
     }
 
-    /// Reads AGE, in milliseconds.
-    pub(crate) fn age_ms(&self, words: &impl Words) -> Result<Option<u64>, Error> {
-        match self.age {
+    /// Reads AGE, in milliseconds, and the costs: from left to right, as they were given.
+    pub(crate) fn age_and_costs(
+        &self,
+        words: &impl Words,
+        nothing: Argument,
+    ) -> Result<(Option<u64>, Few<u64>), Error> {
+        let age = match self.age {
             None => Ok(None),
             Some(at) => match duration_ms(words.word(at)) {
                 Some(ms) => Ok(Some(ms)),
                 None => Err(Error::of(Argument::Duration("age"))),
             },
+        };
+        let costs = self.costs(words, nothing);
+        match (self.age, self.cost) {
+            (Some(at), Some((first, _))) if first < at => costs.and_then(|c| Ok((age?, c))),
+            _ => age.and_then(|a| Ok((a, costs?))),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::limit::codec::{Bytes, Few};
 use crate::limit::layers::Refusal;
 use crate::limit::{decide, Algorithm, Decision, Row, Rule, Wait};
 use crate::server::{config, Access, Call, Key, Opened};
-use crate::{stats, top};
+use crate::top;
 use std::ffi::CStr;
 
 const CHARGED: &CStr = c"rl.charge";
@@ -72,11 +72,11 @@ pub(super) fn is_kept(call: &Call, at: usize, position: usize, rule: &Rule) -> b
 }
 
 /// Decides on an open key.
-pub(super) fn decide_on<'a>(
-    key: &'a Key<'_>,
+pub(super) fn decide_on<'k, 'a>(
+    key: &'k Key<'_>,
     asks: &'a Asks,
     now: i64,
-) -> Result<Decision<'a>, Error> {
+) -> Result<Decision<'k, 'a>, Error> {
     if key.opened() == Opened::Foreign {
         return Err(Error::WrongType);
     }
@@ -86,7 +86,7 @@ pub(super) fn decide_on<'a>(
     })
 }
 
-fn one_key(call: &Call, asks: &Asks) -> Result<(Few<Row>, u64), Error> {
+pub(super) fn one_key(call: &Call, asks: &Asks) -> Result<(Few<Row>, u64), Error> {
     let now = call.now();
     let mut key = call.open_write(1);
     let decision = decide_on(&key, asks, now)?;

@@ -1,6 +1,6 @@
 //! All commands as data: what the server, its access control and `redis-cli` know of them.
 
-use super::probe;
+use super::{charge, inspect, internal, peek, policy, refund, throttle, top};
 use crate::server::{Access, Handler};
 
 /// One word, or group of words, in the documentation of a command.
@@ -214,7 +214,7 @@ const RULE: Arg = Arg::one_of(
 pub(crate) static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "rl.token",
-        handler: Some(Handler::of(probe::charge)),
+        handler: Some(Handler::of(charge::token)),
         summary: "Charges a token bucket: bursts up to the capacity, refilled continuously.",
         args: &[
             Arg::key(),
@@ -228,7 +228,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.leaky",
-        handler: Some(Handler::of(probe::charge)),
+        handler: Some(Handler::of(charge::leaky)),
         summary:
             "Charges a leaky bucket: says how long to wait so that work leaves at an even rate.",
         args: &[
@@ -243,7 +243,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.slide",
-        handler: Some(Handler::of(probe::charge)),
+        handler: Some(Handler::of(charge::slide)),
         summary: "Charges a sliding window: never more than the limit in any trailing window.",
         complexity: "O(N) with N the entries that have left the window, O(1) amortized",
         args: &[
@@ -258,7 +258,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.fixed",
-        handler: Some(Handler::of(probe::charge)),
+        handler: Some(Handler::of(charge::fixed)),
         summary: "Charges a fixed window: opened by its first charge, or aligned to the clock.",
         args: &[
             Arg::key(),
@@ -272,7 +272,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.charge",
-        handler: Some(Handler::of(probe::charge)),
+        handler: Some(Handler::of(charge::charge)),
         flags: "write deny-oom",
         acl: Some("write"),
         summary: "Charges several rules on one key, all or nothing.",
@@ -282,7 +282,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.mcharge",
-        handler: Some(Handler::of(probe::mcharge)),
+        handler: Some(Handler::of(charge::mcharge)),
         flags: "write deny-oom getkeys-api",
         arity: -5,
         keys: Keys::Counted(Access::Update),
@@ -300,7 +300,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.peek",
-        handler: Some(Handler::of(probe::peek)),
+        handler: Some(Handler::of(peek::peek)),
         flags: "readonly fast",
         arity: -2,
         keys: Keys::First(Access::Read),
@@ -313,7 +313,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.refund",
-        handler: Some(Handler::of(probe::refund)),
+        handler: Some(Handler::of(refund::refund)),
         flags: "write fast",
         arity: -2,
         keys: Keys::First(Access::Update),
@@ -326,7 +326,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.inspect",
-        handler: Some(Handler::of(probe::inspect)),
+        handler: Some(Handler::of(inspect::inspect)),
         flags: "readonly fast",
         arity: 2,
         keys: Keys::First(Access::Read),
@@ -345,7 +345,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
         subcommands: &[
             CommandSpec {
                 name: "set",
-                handler: Some(Handler::of(probe::policy_set)),
+                handler: Some(Handler::of(policy::set)),
                 flags: "write deny-oom",
                 arity: -4,
                 acl: Some("write admin dangerous"),
@@ -361,7 +361,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
             },
             CommandSpec {
                 name: "get",
-                handler: Some(Handler::of(probe::policy_get)),
+                handler: Some(Handler::of(policy::get)),
                 flags: "readonly fast",
                 arity: 3,
                 acl: Some("read fast"),
@@ -373,7 +373,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
             },
             CommandSpec {
                 name: "del",
-                handler: Some(Handler::of(probe::policy_del)),
+                handler: Some(Handler::of(policy::del)),
                 flags: "write",
                 arity: -3,
                 acl: Some("write admin dangerous"),
@@ -385,7 +385,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
             },
             CommandSpec {
                 name: "list",
-                handler: Some(Handler::of(probe::policy_list)),
+                handler: Some(Handler::of(policy::list)),
                 flags: "readonly",
                 arity: 2,
                 acl: Some("read"),
@@ -395,7 +395,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
             },
             CommandSpec {
                 name: "help",
-                handler: Some(Handler::of(probe::policy_help)),
+                handler: Some(Handler::of(policy::help)),
                 flags: "allow-loading allow-stale fast",
                 arity: 2,
                 acl: Some("fast"),
@@ -407,7 +407,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.top",
-        handler: Some(Handler::of(probe::top)),
+        handler: Some(Handler::of(top::top)),
         flags: "readonly fast",
         arity: -1,
         acl: Some("read fast admin dangerous"),
@@ -422,7 +422,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "cl.throttle",
-        handler: Some(Handler::of(probe::charge)),
+        handler: Some(Handler::of(throttle::throttle)),
         arity: -5,
         summary: "Charges a token bucket by the arguments and with the reply of redis-cell.",
         args: &[
@@ -439,7 +439,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     // given it by accident.
     CommandSpec {
         name: "rl.x",
-        handler: Some(Handler::of(probe::apply)),
+        handler: Some(Handler::of(internal::keys)),
         flags: "write fast",
         arity: -3,
         keys: Keys::Pairs(Access::Update),
@@ -450,7 +450,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.p",
-        handler: Some(Handler::of(probe::apply_policy)),
+        handler: Some(Handler::of(internal::policies)),
         flags: "write fast",
         arity: 2,
         acl: None,

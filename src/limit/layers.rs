@@ -104,11 +104,11 @@ struct Asked {
 
 /// A call decided, not yet written.
 #[derive(Clone, Debug)]
-pub struct Decision<'a> {
+pub struct Decision<'l, 'r> {
     /// The positions asked for, then those only kept.
     positions: Few<Position>,
-    request: Request<'a>,
-    logs: &'a [Log],
+    request: Request<'r>,
+    logs: &'l [Log],
     now: Micros,
     /// The stored slots; none if the key holds nothing that counts.
     kept: Few<Slot>,
@@ -120,11 +120,11 @@ pub struct Decision<'a> {
 ///
 /// # Errors
 /// The list asked for does not fit the kept one, or the stored bytes are damaged.
-pub fn decide<'a>(
-    limiter: Option<&'a Limiter>,
-    request: Request<'a>,
+pub fn decide<'l, 'r>(
+    limiter: Option<&'l Limiter>,
+    request: Request<'r>,
     now: Micros,
-) -> Result<Decision<'a>, Refusal> {
+) -> Result<Decision<'l, 'r>, Refusal> {
     let logs = limiter.map_or(&[] as &[Log], Limiter::logs);
     let stored = Stored::read(limiter, now)?;
     let asks = request.asks;
@@ -433,7 +433,7 @@ pub struct Write<'a> {
     pub(super) now: Micros,
 }
 
-impl<'a> Decision<'a> {
+impl<'r> Decision<'_, 'r> {
     fn asked_for(&self) -> impl Iterator<Item = (&Position, Asked)> {
         self.positions.all().iter().filter_map(|p| Some((p, p.ask?)))
     }
@@ -462,7 +462,7 @@ impl<'a> Decision<'a> {
 
     /// What the call writes: `None` if nothing changes.
     #[must_use]
-    pub fn write(&self, pass: bool) -> Option<Write<'a>> {
+    pub fn write(&self, pass: bool) -> Option<Write<'r>> {
         let cost = |position: &Position| match position.ask {
             Some(ask) if pass && ask.wait == Wait::Now => ask.cost,
             _ => 0,

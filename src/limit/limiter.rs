@@ -4,6 +4,7 @@
 //! limiter's cost is its allocations: the common limiter, one TOKEN, LEAKY or FIXED rule, fits
 //! into 32 bytes without a second block. Only the logs of SLIDE rules live beside the bytes.
 
+use super::change;
 use super::codec::{self, List};
 use super::log::Log;
 
@@ -122,5 +123,26 @@ impl Limiter {
                 words(log.block_mut());
             }
         }
+    }
+}
+
+/// For the server's type callbacks.
+impl Limiter {
+    /// Appends the whole state, with a version and a checksum of its own.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        change::encode_payload(self, out);
+    }
+
+    /// The state that `encode` wrote; `None` if the bytes are anything else.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        change::decode_payload(bytes)
+    }
+
+    /// Appends the change that sets a key to this state, whatever it holds.
+    pub fn encode_full_op(&self, out: &mut Vec<u8>) {
+        let mut bytes = codec::Bytes::default();
+        change::encode_whole(self, &mut bytes);
+        out.extend_from_slice(bytes.as_slice());
     }
 }

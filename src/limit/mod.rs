@@ -1,81 +1,178 @@
-//! Stub: stands in for the pure core until it is merged.
+//! The pure core: rules, states, decisions and their encoding. No Redis type, no clock, no float.
+//!
+//! A decision is a function of the rules asked for, what the key holds, the time and the costs:
+//!
+//! ```text
+//!   Limiter (what a key holds) ─┐
+//!   Asks (rules and costs)      ├─▶ layers::decide ─▶ Decision ─▶ rows for the reply
+//!   now                         ┘                        └─ commit ─▶ Limiter', Change (for replicas)
+//! ```
+//!
+//! One file per algorithm: `token` and `leaky` share the exact arithmetic of `level`; `slide` and
+//! `blocks` share the ring of `log`; `fixed` stands alone. `layers` decides lists of rules all or
+//! nothing. `codec` holds the bytes of a stored list, `change` those that travel to replicas.
 
-/// Everything that one key holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limiter {
-    /// Some bytes.
-    pub bytes: Vec<u8>,
-    /// Some numbers.
-    pub words: Vec<u64>,
+pub mod blocks;
+pub mod change;
+pub mod codec;
+pub mod fixed;
+pub mod inspect;
+pub mod layers;
+mod leaky;
+pub mod level;
+pub mod limiter;
+pub mod log;
+pub mod refund;
+pub mod slide;
+pub mod time;
+mod token;
+
+pub use fixed::Fixed;
+pub use layers::{decide, Ask, Decision, Misfit, Request};
+pub use level::Bucket;
+pub use limiter::Limiter;
+pub use slide::Slide;
+pub use time::{Micros, Millis};
+
+/// The largest capacity, limit, rate and cost.
+pub const MAX_AMOUNT: u64 = 1_000_000_000_000;
+/// The longest period, window and age: 3650 days in milliseconds.
+pub const MAX_DURATION_MS: u64 = 3650 * 86_400_000;
+/// The largest offset of an aligned window either way: 7 days in milliseconds.
+pub const MAX_OFFSET_MS: u64 = 7 * 86_400_000;
+/// A bucket must be as good as new within 36500 days.
+pub const MAX_RESET_MS: u64 = 36_500 * 86_400_000;
+/// The most blocks a window is cut into.
+pub const MAX_BLOCKS: u16 = 1000;
+/// The most rules on one key.
+pub const MAX_RULES: usize = 16;
+/// Counts of SLIDE and FIXED stop here.
+pub const MAX_COUNT: u64 = 1 << 62;
+
+/// Whether `value` is 1 to `max`.
+const fn in_range(value: u64, max: u64) -> bool {
+    value >= 1 && value <= max
 }
 
-impl Limiter {
-    /// The whole state in versioned bytes, a checksum at the end.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.push(1);
-        out.extend_from_slice(&(self.words.len() as u64).to_le_bytes());
-        for word in &self.words {
-            out.extend_from_slice(&word.to_le_bytes());
+/// One limit: an algorithm and its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A bucket that refills.
+    Token(Bucket),
+    /// A bucket that drains, and tells how long to wait.
+    Leaky(Bucket),
+    /// A trailing window.
+    Slide(Slide),
+    /// A window that turns.
+    Fixed(Fixed),
+}
+
+/// The algorithm of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Algorithm {
+    /// `TOKEN`
+    Token,
+    /// `LEAKY`
+    Leaky,
+    /// `SLIDE`, with or without BLOCKS
+    Slide,
+    /// `FIXED`, with or without ALIGN
+    Fixed,
+}
+
+impl Algorithm {
+    /// All, in the order of their numbers in stored bytes.
+    pub const ALL: [Self; 4] = [Self::Token, Self::Leaky, Self::Slide, Self::Fixed];
+
+    /// The keyword of the commands.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Token => "TOKEN",
+            Self::Leaky => "LEAKY",
+            Self::Slide => "SLIDE",
+            Self::Fixed => "FIXED",
         }
-        out.extend_from_slice(&self.bytes);
-        let sum = out
-            .iter()
-            .skip(start)
-            .fold(7u32, |a, b| a.rotate_left(5) ^ u32::from(*b));
-        out.extend_from_slice(&sum.to_le_bytes());
     }
+}
 
-    /// The state that [`Limiter::encode`] wrote, or none if the bytes are not exactly that.
-    pub fn decode(bytes: &[u8]) -> Option<Limiter> {
-        let (body, sum) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
-        let found = body
-            .iter()
-            .fold(7u32, |a, b| a.rotate_left(5) ^ u32::from(*b));
-        if found.to_le_bytes() != sum {
-            return None;
+impl Rule {
+    /// The rule's algorithm.
+    #[must_use]
+    pub const fn algorithm(&self) -> Algorithm {
+        match self {
+            Self::Token(_) => Algorithm::Token,
+            Self::Leaky(_) => Algorithm::Leaky,
+            Self::Slide(_) => Algorithm::Slide,
+            Self::Fixed(_) => Algorithm::Fixed,
         }
-        let (version, rest) = body.split_first()?;
-        let (count, rest) = rest.split_first_chunk::<8>()?;
-        let (words, bytes) = rest.split_at_checked(
-            usize::try_from(u64::from_le_bytes(*count))
-                .ok()?
-                .checked_mul(8)?,
-        )?;
-        let words = words
-            .chunks_exact(8)
-            .filter_map(|c| Some(u64::from_le_bytes(c.try_into().ok()?)))
-            .collect();
-        (*version == 1).then(|| Limiter {
-            bytes: bytes.to_vec(),
-            words,
-        })
     }
 
-    /// The state as one `rl.x` blob that sets it whatever was there.
-    pub fn encode_full_op(&self, out: &mut Vec<u8>) {
-        self.encode(out);
+    /// The capacity or limit.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        match self {
+            Self::Token(b) | Self::Leaky(b) => b.capacity(),
+            Self::Slide(s) => s.limit(),
+            Self::Fixed(f) => f.limit(),
+        }
     }
 
-    /// Bytes on the heap beside the value itself.
-    pub fn heap_bytes(&self) -> usize {
-        self.bytes
-            .capacity()
-            .saturating_add(self.words.capacity().saturating_mul(8))
+    /// Milliseconds in which a limiter of which everything is used is as good as new.
+    #[must_use]
+    pub fn full_reset_ms(&self) -> u64 {
+        match self {
+            Self::Token(b) | Self::Leaky(b) => b.full_reset_ms(),
+            Self::Slide(s) => s.full_reset_ms(),
+            Self::Fixed(f) => f.window_ms(),
+        }
+    }
+}
+
+/// When the same call passes if nobody else asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It passes now.
+    Now,
+    /// After this many milliseconds, at least 1, and not 1 ms earlier.
+    After(u64),
+    /// Its cost is above the capacity or limit.
+    Never,
+}
+
+impl Wait {
+    const fn of(wait_ms: Option<u64>) -> Self {
+        match wait_ms {
+            Some(0) => Self::Now,
+            Some(ms) => Self::After(ms),
+            None => Self::Never,
+        }
     }
 
-    /// How much work it is to free, at least 1.
-    pub fn free_effort(&self) -> usize {
-        1
+    /// For comparing waits: never is the longest.
+    #[must_use]
+    pub const fn rank(self) -> u64 {
+        match self {
+            Self::Now => 0,
+            Self::After(ms) => ms,
+            Self::Never => u64::MAX,
+        }
     }
+}
 
-    /// Hands out the heap blocks, so that the server can move them.
-    pub fn for_each_block(
-        &mut self,
-        f: &mut dyn FnMut(&mut Vec<u8>),
-        g: &mut dyn FnMut(&mut Vec<u64>),
-    ) {
-        f(&mut self.bytes);
-        g(&mut self.words);
-    }
+/// What one rule says of a call; the reply shows it as six integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// When the call passes this rule.
+    pub wait: Wait,
+    /// Calls of cost 1 that would pass now.
+    pub remaining: u64,
+    /// Milliseconds until the rule is as good as new.
+    pub reset_ms: u64,
+    /// The capacity or limit asked for.
+    pub limit: u64,
+    /// Milliseconds that the caller waits before it goes ahead (LEAKY).
+    pub delay_ms: u64,
+    /// Whether the rule belongs to a shadow policy.
+    pub shadow: bool,
 }
