@@ -170,36 +170,24 @@ const COSTS: Arg = COST.multiple();
 
 const TOKEN_RULE: Arg = Arg::block(
     "token",
-    &[
-        Arg::integer("capacity").after("TOKEN"),
-        Arg::integer("rate"),
-        PER,
-    ],
-);
+    &[Arg::integer("capacity"), Arg::integer("rate"), PER],
+)
+.after("TOKEN");
 const LEAKY_RULE: Arg = Arg::block(
     "leaky",
-    &[
-        Arg::integer("capacity").after("LEAKY"),
-        Arg::integer("rate"),
-        PER,
-    ],
-);
+    &[Arg::integer("capacity"), Arg::integer("rate"), PER],
+)
+.after("LEAKY");
 const SLIDE_RULE: Arg = Arg::block(
     "slide",
-    &[
-        Arg::integer("limit").after("SLIDE"),
-        Arg::text("window"),
-        BLOCKS,
-    ],
-);
+    &[Arg::integer("limit"), Arg::text("window"), BLOCKS],
+)
+.after("SLIDE");
 const FIXED_RULE: Arg = Arg::block(
     "fixed",
-    &[
-        Arg::integer("limit").after("FIXED"),
-        Arg::text("window"),
-        ALIGN,
-    ],
-);
+    &[Arg::integer("limit"), Arg::text("window"), ALIGN],
+)
+.after("FIXED");
 const POLICY_RULE: Arg = Arg::text("policy").after("POLICY");
 
 /// A rule spelled out.
