@@ -14,8 +14,10 @@ use std::panic::{self, AssertUnwindSafe};
 #[inline]
 pub(super) fn guarded<T>(fallback: T, code: impl FnOnce() -> T) -> T {
     panic::catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|payload| {
-        // A payload whose own drop panics would get out after all; the few bytes are not worth it.
-        std::mem::forget(payload);
+        // Dropping a payload runs code that may panic in turn.
+        if let Err(second) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(second);
+        }
         fallback
     })
 }

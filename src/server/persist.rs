@@ -7,6 +7,7 @@ use crate::policy;
 use redis_module::raw;
 use std::ffi::{c_int, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// For Redis 7.0, which asks aux_load for whatever it is: there must be a string, if an empty one.
 pub(super) unsafe extern "C" fn aux_save_always(io: *mut raw::RedisModuleIO, _when: c_int) {
@@ -93,8 +94,18 @@ unsafe extern "C" fn on_loading(
     });
 }
 
+/// Whether the policies are still to be sent to the new AOF.
+static OWED: AtomicBool = AtomicBool::new(false);
+
+/// How long to wait before the server is asked again whether anything may be propagated.
+const AGAIN_MS: i64 = 100;
+
 /// A rewritten AOF without RDB preamble has room for keys only. The fork of the rewrite happens after the
-/// next incremental file is open, so policies sent now (to the AOF alone) stand in it.
+/// next incremental file is open, so policies sent from now on (to the AOF alone) stand in it.
+///
+/// They are sent by a timer and not here: a command may have asked for the rewrite, and the server sees
+/// something propagated while it runs as a change that the command has made. `CONFIG SET appendonly yes`
+/// and `BGREWRITEAOF` themselves would go to all replicas.
 unsafe extern "C" fn on_fork(
     ctx: *mut raw::RedisModuleCtx,
     _event: raw::RedisModuleEvent,
@@ -104,9 +115,35 @@ unsafe extern "C" fn on_fork(
     guarded((), || {
         // SAFETY: the server passes a live context.
         unsafe {
-            if what == raw::REDISMODULE_SUBEVENT_FORK_CHILD_BORN && aof_rewrite_runs(ctx) {
-                policy::for_each_blob(&mut |blob| replicate::send_policy(ctx, c"bR", blob));
+            if what == raw::REDISMODULE_SUBEVENT_FORK_CHILD_BORN
+                && aof_rewrite_runs(ctx)
+                && !OWED.swap(true, Ordering::Relaxed)
+            {
+                send_later(ctx, 0);
             }
+        }
+    });
+}
+
+/// # Safety
+/// A live context.
+unsafe fn send_later(ctx: *mut raw::RedisModuleCtx, after_ms: i64) {
+    // SAFETY: the context is live; the callback takes no data.
+    unsafe {
+        call_api!(RedisModule_CreateTimer(ctx, after_ms, Some(send_to_aof), ptr::null_mut()) else 0);
+    }
+}
+
+unsafe extern "C" fn send_to_aof(ctx: *mut raw::RedisModuleCtx, _data: *mut c_void) {
+    guarded((), || {
+        // SAFETY: the server passes a live context.
+        unsafe {
+            // While clients are paused (a failover, perhaps) the server dies of anything propagated.
+            if call_api!(RedisModule_AvoidReplicaTraffic() else 0) != 0 {
+                return send_later(ctx, AGAIN_MS);
+            }
+            OWED.store(false, Ordering::Relaxed);
+            policy::for_each_blob(&mut |blob| replicate::send_policy(ctx, c"bR", blob));
         }
     });
 }

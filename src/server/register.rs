@@ -1,7 +1,7 @@
 //! Makes the server know the commands of the table.
 
 use super::log;
-use crate::command::table::{Arg, CommandSpec, Keys, Kind};
+use crate::command::spec::{Arg, CommandSpec, Keys, Kind};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, CString};
 use std::fmt;
