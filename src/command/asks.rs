@@ -50,7 +50,6 @@ impl Asks {
         if shape.rule_count() == 0 {
             return Err(Error::Syntax);
         }
-        rules_fit(shape.rule_count())?;
         Self::plain(call, shape, log_ok)
     }
 
@@ -65,19 +64,19 @@ impl Asks {
     }
 
     fn unfold(&mut self, call: &Call, given: &[Given]) -> Result<(), Error> {
-        for one in given {
+        for (place, one) in given.iter().enumerate() {
             match one {
                 Given::Rule(rule) => self.asks.push(Ask { rule: *rule, cost: 1, shadow: false }),
-                Given::Policy(word) => self.unfold_policy(call.arg(*word))?,
+                Given::Policy(word) => self.unfold_policy(place, call.arg(*word))?,
             }
         }
         rules_fit(self.asks.len())
     }
 
-    fn unfold_policy(&mut self, name: &[u8]) -> Result<(), Error> {
+    fn unfold_policy(&mut self, place: usize, name: &[u8]) -> Result<(), Error> {
         let policy = policy::get(name).ok_or(Error::NoPolicy)?;
         let (names, editions) = &mut **self.names.get_or_insert_with(Box::default);
-        names.byte(u8::try_from(self.asks.len()).unwrap_or(u8::MAX));
+        names.byte(u8::try_from(place).unwrap_or(u8::MAX));
         names.byte(u8::try_from(name.len()).unwrap_or(u8::MAX));
         names.bytes(name);
         editions.u64(policy.edition);

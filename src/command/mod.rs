@@ -4,7 +4,17 @@
 //! `reply` and `error` are what the client reads. The other files are the commands by family;
 //! `table` is what the server knows of them.
 
-mod probe;
+mod args;
+mod asks;
+mod charge;
+mod effect;
+mod error;
+mod inspect;
+mod internal;
+mod peek;
+mod policy;
+mod refund;
+mod reply;
 pub(crate) mod spec;
 pub(crate) mod table;
 mod throttle;

@@ -1,6 +1,6 @@
 //! All commands as data: what the server, its access control and `redis-cli` know of them.
 
-use super::probe;
+use super::{charge, inspect, internal, peek, policy, refund, throttle, top};
 use super::spec::{Arg, CommandSpec, Keys, BASE};
 use crate::server::{Access, Handler};
 

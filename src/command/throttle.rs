@@ -34,9 +34,9 @@ fn decide(call: &Call) -> Result<(Row, u64), Error> {
     let max_burst = argument(2, "max_burst", 0, MAX_AMOUNT.saturating_sub(1))?;
     let count = argument(3, "count", 1, MAX_AMOUNT)?;
     let period = argument(4, "period", 1, MAX_PERIOD_S)?;
-    let quantity = if call.argc() > 5 { argument(5, "quantity", 0, MAX_AMOUNT)? } else { 1 };
     let bucket = Bucket::new(max_burst.saturating_add(1), count, period.saturating_mul(1_000));
     let rule = Rule::Token(bucket.ok_or(Error::of(Argument::Refill))?);
+    let quantity = if call.argc() > 5 { argument(5, "quantity", 0, MAX_AMOUNT)? } else { 1 };
     let mut asks = Asks::kept(&[rule], &[quantity])?;
     asks.plain = true;
     let (rows, jitter) = if quantity == 0 {

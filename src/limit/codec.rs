@@ -63,17 +63,17 @@ pub enum State {
 }
 
 /// The policies that a call or a stored charge names: where, which, and with which rules.
-/// `names` holds (position, length, bytes) each, `editions` a fingerprint of the rules of each.
+/// `names` holds (place, length, bytes) each, the place counted in rules as written, `editions` a fingerprint of the rules of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trail<'a> {
-    /// Positions and names.
+    /// Places and names.
     pub names: &'a [u8],
     /// Fingerprints of their rules in the same order.
     pub editions: &'a [u8],
 }
 
 impl<'a> Trail<'a> {
-    /// The first position and name of each policy, in order.
+    /// The place and name of each policy, in order.
     pub fn each(&self) -> impl Iterator<Item = (usize, &'a [u8])> {
         let mut rest = Reader(self.names);
         std::iter::from_fn(move || {

@@ -136,10 +136,16 @@ pub fn decide<'l, 'r>(
         }
     }
     let positions = Few::make(length, |i| {
-        let stored = stored.as_ref().and_then(|s| Some((*s.list.slots.get(i)?, s.states.get(i)?)));
+        let stored = stored.as_ref().and_then(|s| s.at(i));
         match asks.get(i) {
-            Some(ask) => Some(Position::asked(ask, stored, logs, now, request.force)),
-            None => stored.map(|(slot, settled)| Position::only_kept(slot, settled)),
+            Some(ask) => {
+                let common = stored.filter(|(slot, _, binds)| {
+                    *binds && slot.rule.algorithm() == ask.rule.algorithm()
+                });
+                let carried = common.map(|(slot, settled, _)| (slot, settled));
+                Some(Position::asked(ask, carried, logs, now, request.force))
+            }
+            None => stored.map(|(slot, settled, _)| Position::only_kept(slot, settled)),
         }
     });
     let positions = positions.ok_or(Refusal::Damaged)?;
@@ -176,6 +182,11 @@ impl<'a> Stored<'a> {
             }
         }
         Ok(Some(Self { list, states }))
+    }
+
+    /// The slot at a position with its state, and whether its algorithm binds a call.
+    fn at(&self, i: usize) -> Option<(Slot, &Settled, bool)> {
+        Some((*self.list.slots.get(i)?, self.states.get(i)?, self.binds(i)))
     }
 
     /// Whether the algorithm kept at a position binds a call: not that of a fresh rule beyond
@@ -281,10 +292,8 @@ impl Position {
     ) -> Self {
         let rule = ask.rule;
         let mut position = match stored {
-            Some((slot, settled)) if slot.rule.algorithm() == rule.algorithm() => {
-                Self::only_kept(slot, settled)
-            }
-            _ => Self::new(rule),
+            Some((slot, settled)) => Self::only_kept(slot, settled),
+            None => Self::new(rule),
         };
         if position.rule != rule {
             let base = std::mem::replace(&mut position.base, Base::Fresh);

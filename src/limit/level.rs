@@ -119,12 +119,16 @@ impl Bucket {
     }
 
     /// Carries what is used over to `new` settings. What does not fit the new capacity is cut off
-    /// and kept beside the level. `level` must be settled.
+    /// and kept beside the level, and a raised capacity gives it back to `used` first. `level`
+    /// must be settled.
     pub(super) fn carry(&self, new: &Self, level: Level) -> Level {
-        let total = self.rescale(level.used, new).saturating_add(self.rescale(level.cut, new));
-        let used = total.min(new.full());
-        let cut = total.saturating_sub(used).min(MAX_LEVEL);
-        Level { used, cut, mark: level.mark }
+        let (used, cut) = (self.rescale(level.used, new), self.rescale(level.cut, new));
+        let raised = new.capacity > self.capacity;
+        let wanted = if raised { used.saturating_add(cut) } else { used };
+        let kept = wanted.min(new.full());
+        let beside = if raised { 0 } else { cut };
+        let cut = wanted.saturating_sub(kept).saturating_add(beside).min(MAX_LEVEL);
+        Level { used: kept, cut, mark: level.mark }
     }
 
     /// `level` in parts of the new period, rounded up. Whole units first: used x period would
