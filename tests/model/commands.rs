@@ -28,6 +28,13 @@ impl Model {
             b"RL.REFUND" => self.refund(now_us, args),
             b"RL.POLICY" => self.policy(args),
             b"CL.THROTTLE" => self.throttle(now_us, args),
+            // What the server's DEL answers depends on its expiry: Other.
+            b"DEL" | b"UNLINK" => {
+                for key in &args[1..] {
+                    self.wrote |= self.del(key);
+                }
+                Ok(Reply::Other)
+            }
             _ => Ok(Reply::Other),
         }
     }

@@ -20,6 +20,7 @@ pub mod decision;
 pub mod gen;
 pub mod lists;
 pub mod numbers;
+pub mod words;
 
 use algorithms::Settings;
 use lists::Key;
