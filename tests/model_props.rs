@@ -219,13 +219,55 @@ fn settings_that_take_turns_create_no_room() {
 }
 
 #[test]
-fn a_denial_writes_only_repairs_and_changed_settings() {
-    let options = Options { no_steps_back: true, no_changes: true, no_policies: true, no_wrongtype: true, ..Default::default() };
-    each(4000..4050, 300, &options, |model, _, args, reply| {
-        // A throttle may bring other settings to a bucket.
-        if six(reply).is_some_and(|s| s[0] == 0) || matches!(reply, Reply::Error(_)) {
-            let plain = args[0] != b"CL.THROTTLE";
-            assert!(!plain || !model.wrote_last() || args[0] == b"RL.CHARGE", "{}", show(args));
+fn a_denial_writes_at_most_once() {
+    // Only the repair of a stepped clock and changed settings are stored: the
+    // same call again finds them and writes nothing. An error never writes.
+    let mut seen = 0;
+    each(4000..4060, 300, &Options::default(), |model, now_us, args, reply| {
+        if matches!(reply, Reply::Error(_)) {
+            assert!(!model.wrote_last(), "{}", show(args));
         }
+        if !is_charge(args) || six(reply).map_or(true, |s| s[0] == 1) {
+            return;
+        }
+        let mut again = model.clone();
+        assert_eq!(again.call(now_us, args), *reply, "{}", show(args));
+        assert!(!again.wrote_last() && again.keys == model.keys, "{}", show(args));
+        seen += 1;
     });
+    assert!(seen > 1000, "{seen}");
+}
+
+#[test]
+fn scenarios_reach_every_corner() {
+    let mut seen = std::collections::BTreeMap::<String, u32>::new();
+    let mut last_us = 0;
+    each(5000..5100, 300, &Options::default(), |model, now_us, args, reply| {
+        let name = String::from_utf8_lossy(args[0]).to_string();
+        let kind = match reply {
+            Reply::Error(text) => text.split(' ').take(2).collect::<Vec<_>>().join(" "),
+            Reply::Null => "null".into(),
+            Reply::Five(five) => format!("limited {}", five[0]),
+            _ => match six(reply) {
+                Some([0, _, -1, ..]) => "never".into(),
+                Some([0, ..]) if model.wrote_last() => "denied and wrote".into(),
+                Some([0, ..]) => "denied".into(),
+                Some(_) => "allowed".into(),
+                None => "other".into(),
+            },
+        };
+        *seen.entry(format!("{name} {kind}")).or_insert(0) += 1;
+        *seen.entry(format!("clock {}", if now_us < last_us { "back" } else { "on" })).or_insert(0) += 1;
+        last_us = now_us;
+    });
+    println!("{seen:#?}");
+    for name in ["TOKEN", "LEAKY", "SLIDE", "FIXED", "CHARGE", "MCHARGE"] {
+        for kind in ["allowed", "denied", "denied and wrote", "never", "WRONGTYPE key"] {
+            let what = format!("RL.{name} {kind}");
+            assert!(seen.get(&what).is_some_and(|n| *n > 3), "{what}: {:?}", seen.get(&what));
+        }
+    }
+    for what in ["RL.PEEK null", "RL.PEEK denied", "RL.REFUND allowed", "RL.CHARGE NOPOLICY no", "clock back"] {
+        assert!(seen.get(what).is_some_and(|n| *n > 20), "{what}: {:?}", seen.get(what));
+    }
 }

@@ -97,6 +97,8 @@ pub struct Scenario {
     last: Option<Vec<Vec<u8>>>,
     /// Waits of the last reply, in ms.
     waits: Vec<i64>,
+    /// How many policies were set to begin with.
+    policies_set: usize,
 }
 
 impl Scenario {
@@ -105,7 +107,7 @@ impl Scenario {
         let mut rng = StdRng::seed_from_u64(seed);
         let plans = (0..options.keys).map(|i| plan(&mut rng, &options, i)).collect();
         let now_us = START_US + rng.random_range(0..3) * rng.random_range(0..2000);
-        Scenario { rng, options, model: Model::new(), now_us, plans, last: None, waits: vec![] }
+        Scenario { rng, options, model: Model::new(), now_us, plans, last: None, waits: vec![], policies_set: 0 }
     }
 
     /// Tells the scenario that the server has removed a key.
@@ -186,17 +188,35 @@ impl Scenario {
         edge
     }
 
+    /// A key, mostly one that is live.
+    fn pick_key(&mut self, only_live: f64) -> usize {
+        let live = |p: &Plan| self.model.bounds(&p.name, self.now_us).is_some();
+        let live: Vec<usize> = (0..self.plans.len()).filter(|i| live(&self.plans[*i])).collect();
+        match live.choose(&mut self.rng) {
+            Some(at) if self.rng.random_bool(only_live) => *at,
+            _ => self.rng.random_range(0..self.plans.len()),
+        }
+    }
+
     /// A call that is not a repetition.
     fn fresh_call(&mut self) -> Vec<Vec<u8>> {
         let o = self.options.clone();
-        let at = self.rng.random_range(0..self.plans.len());
+        // The policies that keys are used with come first.
+        if !o.plain_only && !o.no_policies && self.policies_set < policy_names().len() {
+            self.policies_set += 1;
+            return self.policy_set(policy_names()[self.policies_set - 1].clone());
+        }
+        let at = self.pick_key(0.5);
         self.evolve(at);
         let plan = self.plans[at].clone();
         let pick = self.rng.random_range(0..100);
         match pick {
             0..=8 if !o.plain_only && !o.no_peek => self.peek(&plan),
             9..=12 if !o.plain_only && !o.no_peek => self.peek_kept(&plan),
-            13..=22 if !o.plain_only && !o.no_refund => self.refund(&plan),
+            13..=22 if !o.plain_only && !o.no_refund => {
+                let at = self.pick_key(0.9);
+                self.refund(&self.plans[at].clone())
+            }
             23..=28 if !o.plain_only && !o.no_mcharge => self.mcharge(),
             29..=33 if !o.plain_only && !o.no_policies => self.policy_edit(),
             34..=35 if !o.no_wrongtype => {
@@ -406,11 +426,15 @@ impl Scenario {
 
     /// Sets, edits or (seldom) deletes a policy.
     fn policy_edit(&mut self) -> Vec<Vec<u8>> {
-        let o = self.options.clone();
         let name = policy_names().choose(&mut self.rng).unwrap().clone();
         if self.rng.random_bool(0.07) {
             return vec![b"RL.POLICY".to_vec(), b"DEL".to_vec(), name];
         }
+        self.policy_set(name)
+    }
+
+    fn policy_set(&mut self, name: Vec<u8>) -> Vec<Vec<u8>> {
+        let o = self.options.clone();
         let held = self.model.policies.get(&name).cloned();
         let mut rules = held.as_ref().map(|p| p.rules.clone()).unwrap_or_default();
         for _ in 0..self.rng.random_range(0..3) {
