@@ -56,17 +56,29 @@ fn check(reply: Result<String, Reply>, want: &str) -> Result<(), String> {
     let ok = match (&reply, want.strip_prefix("= "), want.strip_prefix("ERR")) {
         (Ok(text), Some(value), _) => text == value,
         (Err(Reply::Null), _, _) => want == "nil",
+        (Err(Reply::Ok), _, _) => want == "ok",
         // Every word must occur; the case's ERR stands for any code.
-        (Err(Reply::Error(text)), _, Some(words)) => words.split_whitespace().all(|w| text.contains(w)),
-        (Err(reply @ (Reply::Six(_) | Reply::Layers(..) | Reply::Five(_))), None, None) if want != "nil" => {
+        (Err(Reply::Error(text)), _, Some(words)) => {
+            words.split_whitespace().all(|w| text.contains(w))
+        }
+        (Err(reply @ (Reply::Six(_) | Reply::Layers(..) | Reply::Five(_))), None, None)
+            if want != "nil" =>
+        {
             let got = integers(reply);
             let want: Vec<&str> = want.split_whitespace().collect();
             want.len() <= got.len()
-                && want.iter().zip(&got).all(|(w, g)| *w == "_" || w.parse() == Ok(*g))
+                && want
+                    .iter()
+                    .zip(&got)
+                    .all(|(w, g)| *w == "_" || w.parse() == Ok(*g))
         }
         _ => false,
     };
-    if ok { Ok(()) } else { Err(format!("got {reply:?}")) }
+    if ok {
+        Ok(())
+    } else {
+        Err(format!("got {reply:?}"))
+    }
 }
 
 fn run(text: &str) {
@@ -77,10 +89,15 @@ fn run(text: &str) {
         if line == "!clear" {
             model = Model::new();
         }
-        let Some((left, want)) = line.strip_prefix('@').and_then(|l| l.split_once(" -> ")) else { continue };
+        let Some((left, want)) = line.strip_prefix('@').and_then(|l| l.split_once(" -> ")) else {
+            continue;
+        };
         let mut words: Vec<&str> = left.split_whitespace().collect();
         let now_us = START_US + micros(words.remove(0));
-        let times = match words[0].strip_prefix('x').and_then(|n| n.parse::<u32>().ok()) {
+        let times = match words[0]
+            .strip_prefix('x')
+            .and_then(|n| n.parse::<u32>().ok())
+        {
             Some(n) => {
                 words.remove(0);
                 n
@@ -97,12 +114,22 @@ fn run(text: &str) {
         }
     }
     assert!(lines > 0, "no cases");
-    assert!(failed.is_empty(), "{} of {lines} failed:\n{}", failed.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} of {lines} failed:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
 }
 
 #[test]
 fn core_cases() {
     run(include_str!("cases/core.txt"));
+}
+
+#[test]
+fn readings_cases() {
+    run(include_str!("cases/readings.txt"));
 }
 
 #[test]

@@ -6,69 +6,7 @@
 //! is decided, charged, refunded or shown.
 
 use super::numbers::*;
-
-/// The settings of one rule. Two settings are the same when all numbers are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settings {
-    Token(Bucket),
-    Leaky(Bucket),
-    Slide { limit: i64, window_ms: i64, blocks: Option<i64> },
-    Fixed { limit: i64, window_ms: i64, align_ms: Option<i64> },
-}
-
-/// The settings of TOKEN and LEAKY.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bucket {
-    pub capacity: i64,
-    pub rate: i64,
-    pub period_us: i64,
-}
-
-impl Bucket {
-    /// How long `amount` takes to refill or drain, in whole ms, rounded up.
-    fn ms_for(&self, amount: &Rat) -> i64 {
-        ceil(&(amount * frac(self.period_us, self.rate) / rat(1000)))
-    }
-}
-
-impl Settings {
-    /// The word that names the algorithm.
-    pub fn algorithm(&self) -> &'static str {
-        match self {
-            Settings::Token(_) => "TOKEN",
-            Settings::Leaky(_) => "LEAKY",
-            Settings::Slide { .. } => "SLIDE",
-            Settings::Fixed { .. } => "FIXED",
-        }
-    }
-
-    /// The capacity or limit.
-    pub fn limit(&self) -> i64 {
-        match self {
-            Settings::Token(b) | Settings::Leaky(b) => b.capacity,
-            Settings::Slide { limit, .. } | Settings::Fixed { limit, .. } => *limit,
-        }
-    }
-
-    fn bucket(&self) -> Option<&Bucket> {
-        match self {
-            Settings::Token(b) | Settings::Leaky(b) => Some(b),
-            _ => None,
-        }
-    }
-
-    /// What a full (used up) limiter needs until it is as good as new, in ms,
-    /// at most. A log entry lives up to 1 ms longer than the window because its
-    /// stamp is rounded up; a block up to one block longer.
-    pub fn full_reset_ms(&self) -> i64 {
-        match self {
-            Settings::Token(b) | Settings::Leaky(b) => b.ms_for(&rat(b.capacity)),
-            Settings::Slide { window_ms, blocks: None, .. } => window_ms + 1,
-            Settings::Slide { window_ms, blocks: Some(n), .. } => window_ms + div_up(*window_ms, *n),
-            Settings::Fixed { window_ms, .. } => *window_ms,
-        }
-    }
-}
+pub use super::settings::{Bucket, Settings};
 
 /// One piece of a SLIDE log: a stamp (log) or the first ms of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,18 +50,28 @@ pub enum Verdict {
 impl Rule {
     /// A rule that has not been used.
     pub fn fresh(settings: Settings) -> Self {
-        Rule { settings, state: State::Fresh }
+        Rule {
+            settings,
+            state: State::Fresh,
+        }
     }
 
     fn with(&self, state: State) -> Self {
-        Rule { settings: self.settings.clone(), state }
+        Rule {
+            settings: self.settings.clone(),
+            state,
+        }
     }
 
     /// The width of a block, 1 for the exact log: then a "block" is one ms and
     /// its end is the first ms after it.
-    fn width(settings: &Settings) -> i64 {
+    pub(super) fn width(settings: &Settings) -> i64 {
         match settings {
-            Settings::Slide { window_ms, blocks: Some(n), .. } => div_up(*window_ms, *n),
+            Settings::Slide {
+                window_ms,
+                blocks: Some(n),
+                ..
+            } => div_up(*window_ms, *n),
             _ => 1,
         }
     }
@@ -132,7 +80,11 @@ impl Rule {
     fn over_ms(settings: &Settings, entry: &Entry) -> i64 {
         match settings {
             // log: e + window
-            Settings::Slide { window_ms, blocks: None, .. } => entry.at_ms + window_ms,
+            Settings::Slide {
+                window_ms,
+                blocks: None,
+                ..
+            } => entry.at_ms + window_ms,
             // blocks: block end + window
             Settings::Slide { window_ms, .. } => entry.at_ms + Self::width(settings) + window_ms,
             _ => unreachable!("only SLIDE has entries"),
@@ -140,15 +92,23 @@ impl Rule {
     }
 
     /// Where a stamp is kept: itself, or the first ms of the block that holds it.
-    fn place(settings: &Settings, stamp_ms: i64) -> i64 {
+    pub(super) fn place(settings: &Settings, stamp_ms: i64) -> i64 {
         aligned_start(stamp_ms, Self::width(settings), 0)
     }
 
     /// The window of a FIXED count: first moment and first moment after it, in us.
     fn window_us(settings: &Settings, begin_us: i64) -> (i64, i64) {
         match settings {
-            Settings::Fixed { window_ms, align_ms: None, .. } => (begin_us, begin_us + window_ms * 1000),
-            Settings::Fixed { window_ms, align_ms: Some(offset), .. } => {
+            Settings::Fixed {
+                window_ms,
+                align_ms: None,
+                ..
+            } => (begin_us, begin_us + window_ms * 1000),
+            Settings::Fixed {
+                window_ms,
+                align_ms: Some(offset),
+                ..
+            } => {
                 let start = aligned_start(begin_us, window_ms * 1000, offset * 1000);
                 (start, start + window_ms * 1000)
             }
@@ -159,19 +119,28 @@ impl Rule {
     /// The repair of a stepped clock: `None` when no mark lies after `now`.
     pub fn repaired(&self, now_us: i64) -> Option<Rule> {
         match &self.state {
-            State::Used { used, cut, mark_us } if *mark_us > now_us => Some(self.with(State::Used {
-                used: used.clone(),
-                cut: cut.clone(),
-                mark_us: now_us,
-            })),
+            State::Used { used, cut, mark_us } if *mark_us > now_us => {
+                Some(self.with(State::Used {
+                    used: used.clone(),
+                    cut: cut.clone(),
+                    mark_us: now_us,
+                }))
+            }
             State::Count { begin_us, count } if *begin_us > now_us => {
-                Some(self.with(State::Count { begin_us: now_us, count: *count }))
+                Some(self.with(State::Count {
+                    begin_us: now_us,
+                    count: *count,
+                }))
             }
             // A stamp, or the first ms of a block, more than 1 ms after now.
             State::Log(entries) if entries.iter().any(|e| e.at_ms * 1000 > now_us + 1000) => {
                 let place = Self::place(&self.settings, ms_up(now_us));
                 let moved = entries.iter().map(|e| Entry {
-                    at_ms: if e.at_ms * 1000 > now_us + 1000 { place } else { e.at_ms },
+                    at_ms: if e.at_ms * 1000 > now_us + 1000 {
+                        place
+                    } else {
+                        e.at_ms
+                    },
                     cost: e.cost,
                 });
                 Some(self.with(State::Log(self.in_order(moved.collect()))))
@@ -185,9 +154,15 @@ impl Rule {
         Self::sorted(&self.settings, entries)
     }
 
-    fn sorted(settings: &Settings, mut entries: Vec<Entry>) -> Vec<Entry> {
+    pub(super) fn sorted(settings: &Settings, mut entries: Vec<Entry>) -> Vec<Entry> {
         entries.sort_by_key(|e| e.at_ms);
-        if matches!(settings, Settings::Slide { blocks: Some(_), .. }) {
+        if matches!(
+            settings,
+            Settings::Slide {
+                blocks: Some(_),
+                ..
+            }
+        ) {
             let mut merged: Vec<Entry> = Vec::new();
             for e in entries {
                 match merged.last_mut() {
@@ -211,7 +186,11 @@ impl Rule {
                 let back = rat(b.rate) * rat(now_us - mark_us) / rat(b.period_us);
                 let used = used - back;
                 if used > zero() {
-                    State::Used { used, cut: cut.clone(), mark_us: now_us }
+                    State::Used {
+                        used,
+                        cut: cut.clone(),
+                        mark_us: now_us,
+                    }
                 } else {
                     State::Fresh
                 }
@@ -222,12 +201,19 @@ impl Rule {
                     .filter(|e| now_us < Self::over_ms(&self.settings, e) * 1000)
                     .cloned()
                     .collect();
-                if kept.is_empty() { State::Fresh } else { State::Log(kept) }
+                if kept.is_empty() {
+                    State::Fresh
+                } else {
+                    State::Log(kept)
+                }
             }
             State::Count { begin_us, count } => {
                 let (_, end_us) = Self::window_us(&self.settings, *begin_us);
                 if now_us < end_us && *count > 0 {
-                    State::Count { begin_us: *begin_us, count: *count }
+                    State::Count {
+                        begin_us: *begin_us,
+                        count: *count,
+                    }
                 } else {
                     State::Fresh
                 }
@@ -238,85 +224,14 @@ impl Rule {
 
     /// Repaired and brought to now.
     pub fn seen(&self, now_us: i64) -> Rule {
-        self.repaired(now_us).unwrap_or_else(|| self.clone()).at(now_us)
+        self.repaired(now_us)
+            .unwrap_or_else(|| self.clone())
+            .at(now_us)
     }
 
     /// As good as new at `now` under the kept settings.
     pub fn is_fresh(&self, now_us: i64) -> bool {
         self.seen(now_us).state == State::Fresh
-    }
-
-    /// The live change of a rule that was brought to now to other settings of
-    /// the same algorithm.
-    pub fn changed(&self, new: &Settings, now_us: i64) -> Rule {
-        if self.settings == *new {
-            return self.clone();
-        }
-        let state = match &self.state {
-            State::Fresh => State::Fresh,
-            State::Used { used, cut, .. } => {
-                let (old_b, new_b) = (self.settings.bucket().unwrap(), new.bucket().unwrap());
-                let mut used = ceil_to_multiple(used, new_b.period_us);
-                let mut cut = ceil_to_multiple(cut, new_b.period_us);
-                // READING: "a later raise gives it back to used first": only a
-                // larger capacity gives the cut-off part back, all of it that
-                // fits below the new capacity.
-                if new_b.capacity > old_b.capacity {
-                    used += cut;
-                    cut = zero();
-                }
-                // READING: "where the new capacity is smaller than what is used"
-                // holds for a debt made by FORCE too, even when only the rate
-                // changes: the debt becomes the cut-off part.
-                let capacity = rat(new_b.capacity);
-                if used > capacity {
-                    cut += &used - &capacity;
-                    used = capacity;
-                }
-                State::Used { used, cut, mark_us: now_us }
-            }
-            State::Log(entries) => {
-                let same_place = match (&self.settings, new) {
-                    (
-                        Settings::Slide { window_ms: w0, blocks: b0, .. },
-                        Settings::Slide { window_ms: w1, blocks: b1, .. },
-                    ) => w0 == w1 && b0 == b1,
-                    _ => unreachable!("same algorithm"),
-                };
-                let moved: Vec<Entry> = entries
-                    .iter()
-                    .map(|e| {
-                        // READING: a block that keeps its n and window stays
-                        // where it is; every other change stamps it anew.
-                        let at_ms = if same_place {
-                            e.at_ms
-                        } else if matches!(self.settings, Settings::Slide { blocks: None, .. }) {
-                            Self::place(new, e.at_ms)
-                        } else {
-                            let last_ms = e.at_ms + Self::width(&self.settings) - 1;
-                            Self::place(new, last_ms.min(ms_up(now_us)))
-                        };
-                        Entry { at_ms, cost: e.cost }
-                    })
-                    .collect();
-                State::Log(Self::sorted(new, moved))
-            }
-            State::Count { begin_us, count } => match new {
-                Settings::Fixed { window_ms, .. } if now_us >= begin_us + window_ms * 1000 => State::Fresh,
-                Settings::Fixed { window_ms, align_ms, .. } => {
-                    let begin_us = match align_ms {
-                        Some(offset) => {
-                            aligned_start(now_us, window_ms * 1000, offset * 1000).max(*begin_us)
-                        }
-                        None => *begin_us,
-                    };
-                    State::Count { begin_us, count: *count }
-                }
-                _ => unreachable!("same algorithm"),
-            },
-        };
-        // Drops what is over under the new settings.
-        Rule { settings: new.clone(), state }.at(now_us)
     }
 
     /// What is used: a level, a total, or a count.
@@ -340,10 +255,16 @@ impl Rule {
             State::Fresh => 0,
             State::Used { used, .. } => self.settings.bucket().unwrap().ms_for(used),
             State::Log(entries) => {
-                let last = entries.iter().map(|e| Self::over_ms(&self.settings, e)).max().unwrap();
+                let last = entries
+                    .iter()
+                    .map(|e| Self::over_ms(&self.settings, e))
+                    .max()
+                    .unwrap();
                 ms_up(last * 1000 - now_us)
             }
-            State::Count { begin_us, .. } => ms_up(Self::window_us(&self.settings, *begin_us).1 - now_us),
+            State::Count { begin_us, .. } => {
+                ms_up(Self::window_us(&self.settings, *begin_us).1 - now_us)
+            }
         }
     }
 
@@ -392,7 +313,11 @@ impl Rule {
                     State::Used { cut, .. } => cut.clone(),
                     _ => zero(),
                 };
-                State::Used { used, cut, mark_us: now_us }
+                State::Used {
+                    used,
+                    cut,
+                    mark_us: now_us,
+                }
             }
             Settings::Slide { limit, blocks, .. } => {
                 let mut entries = match &self.state {
@@ -414,10 +339,14 @@ impl Rule {
                 State::Log(self.in_order(entries))
             }
             Settings::Fixed { .. } => match &self.state {
-                State::Count { begin_us, count } => {
-                    State::Count { begin_us: *begin_us, count: (count + cost).min(MAX_COUNT) }
-                }
-                _ => State::Count { begin_us: now_us, count: cost },
+                State::Count { begin_us, count } => State::Count {
+                    begin_us: *begin_us,
+                    count: (count + cost).min(MAX_COUNT),
+                },
+                _ => State::Count {
+                    begin_us: now_us,
+                    count: cost,
+                },
             },
         };
         self.with(state)
@@ -429,9 +358,11 @@ impl Rule {
             State::Fresh => State::Fresh,
             // READING: only `used` is given back, the cut-off part is not
             // touched (it is forgotten when used reaches 0).
-            State::Used { used, cut, mark_us } => {
-                State::Used { used: used - rat(cost), cut: cut.clone(), mark_us: *mark_us }
-            }
+            State::Used { used, cut, mark_us } => State::Used {
+                used: used - rat(cost),
+                cut: cut.clone(),
+                mark_us: *mark_us,
+            },
             State::Log(entries) => {
                 let mut rest = cost;
                 let mut entries = entries.clone();
@@ -450,7 +381,10 @@ impl Rule {
                     Some(m) if opened_us > m * 1000 => 0,
                     _ => cost.min(*count),
                 };
-                State::Count { begin_us: *begin_us, count: count - back }
+                State::Count {
+                    begin_us: *begin_us,
+                    count: count - back,
+                }
             }
         };
         self.with(state).at(now_us)

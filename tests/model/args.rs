@@ -20,9 +20,22 @@ pub fn syntax() -> String {
 /// A rule as written; the words are not looked at yet.
 #[derive(Clone, Debug)]
 pub enum RawRule<'a> {
-    Bucket { leaky: bool, capacity: &'a [u8], rate: &'a [u8], per: Option<&'a [u8]> },
-    Slide { limit: &'a [u8], window: &'a [u8], blocks: Option<&'a [u8]> },
-    Fixed { limit: &'a [u8], window: &'a [u8], align: Option<&'a [u8]> },
+    Bucket {
+        leaky: bool,
+        capacity: &'a [u8],
+        rate: &'a [u8],
+        per: Option<&'a [u8]>,
+    },
+    Slide {
+        limit: &'a [u8],
+        window: &'a [u8],
+        blocks: Option<&'a [u8]>,
+    },
+    Fixed {
+        limit: &'a [u8],
+        window: &'a [u8],
+        align: Option<&'a [u8]>,
+    },
     Policy(&'a [u8]),
 }
 
@@ -73,18 +86,35 @@ pub fn raw_rule<'a>(name: &[u8], words: &mut &[&'a [u8]]) -> Res<RawRule<'a>> {
         *words = &words[1..];
         return Ok(RawRule::Policy(policy));
     }
-    if !["TOKEN", "LEAKY", "SLIDE", "FIXED"].iter().any(|k| is(name, k)) || words.len() < 2 {
+    if !["TOKEN", "LEAKY", "SLIDE", "FIXED"]
+        .iter()
+        .any(|k| is(name, k))
+        || words.len() < 2
+    {
         return Err(syntax());
     }
     let (first, second) = (words[0], words[1]);
     *words = &words[2..];
     Ok(if is(name, "SLIDE") {
-        RawRule::Slide { limit: first, window: second, blocks: option(words, "BLOCKS")? }
+        RawRule::Slide {
+            limit: first,
+            window: second,
+            blocks: option(words, "BLOCKS")?,
+        }
     } else if is(name, "FIXED") {
-        RawRule::Fixed { limit: first, window: second, align: option(words, "ALIGN")? }
+        RawRule::Fixed {
+            limit: first,
+            window: second,
+            align: option(words, "ALIGN")?,
+        }
     } else {
         let leaky = is(name, "LEAKY");
-        RawRule::Bucket { leaky, capacity: first, rate: second, per: option(words, "PER")? }
+        RawRule::Bucket {
+            leaky,
+            capacity: first,
+            rate: second,
+            per: option(words, "PER")?,
+        }
     })
 }
 
@@ -92,7 +122,10 @@ pub fn raw_rule<'a>(name: &[u8], words: &mut &[&'a [u8]]) -> Res<RawRule<'a>> {
 pub fn raw_rules<'a>(words: &mut &[&'a [u8]]) -> Res<Vec<RawRule<'a>>> {
     let mut rules = Vec::new();
     while let Some(&name) = words.first() {
-        if !["TOKEN", "LEAKY", "SLIDE", "FIXED", "POLICY"].iter().any(|k| is(name, k)) {
+        if !["TOKEN", "LEAKY", "SLIDE", "FIXED", "POLICY"]
+            .iter()
+            .any(|k| is(name, k))
+        {
             break;
         }
         *words = &words[1..];
@@ -185,12 +218,13 @@ fn offset(word: &[u8]) -> Res<i64> {
 }
 
 /// The name of a policy.
+/// READING: a bad name is a range error in every command, not an unknown policy.
 pub fn policy_name(word: &[u8]) -> Res<Vec<u8>> {
     let good = |b: &u8| b.is_ascii_alphanumeric() || b"_.-".contains(b);
     if (1..=64).contains(&word.len()) && word.iter().all(good) {
         return Ok(word.to_vec());
     }
-    Err("ERR policy must be 1 to 64 of A-Z a-z 0-9 _ . -".into())
+    Err("ERR name must be 1 to 64 of A-Z a-z 0-9 _ . -".into())
 }
 
 /// `capacity x period / rate` of a bucket.
@@ -207,20 +241,41 @@ pub fn check_refill(b: &Bucket) -> Res<()> {
 /// the next rule's.
 pub fn rule(raw: &RawRule) -> Res<GivenRule> {
     Ok(GivenRule::Settings(match raw {
-        RawRule::Bucket { leaky, capacity, rate, per } => {
+        RawRule::Bucket {
+            leaky,
+            capacity,
+            rate,
+            per,
+        } => {
             let capacity = integer("capacity", capacity, 1, MAX_NUMBER)?;
             let rate = integer("rate", rate, 1, MAX_NUMBER)?;
             let period_us = per.map_or(Ok(1000), |w| duration("period", w))? * 1000;
-            let bucket = Bucket { capacity, rate, period_us };
+            let bucket = Bucket {
+                capacity,
+                rate,
+                period_us,
+            };
             check_refill(&bucket)?;
-            if *leaky { Settings::Leaky(bucket) } else { Settings::Token(bucket) }
+            if *leaky {
+                Settings::Leaky(bucket)
+            } else {
+                Settings::Token(bucket)
+            }
         }
-        RawRule::Slide { limit, window, blocks } => Settings::Slide {
+        RawRule::Slide {
+            limit,
+            window,
+            blocks,
+        } => Settings::Slide {
             limit: integer("limit", limit, 1, MAX_NUMBER)?,
             window_ms: duration("window", window)?,
             blocks: blocks.map(|w| integer("blocks", w, 1, 1000)).transpose()?,
         },
-        RawRule::Fixed { limit, window, align } => Settings::Fixed {
+        RawRule::Fixed {
+            limit,
+            window,
+            align,
+        } => Settings::Fixed {
             limit: integer("limit", limit, 1, MAX_NUMBER)?,
             window_ms: duration("window", window)?,
             align_ms: align.map(offset).transpose()?,
@@ -238,7 +293,11 @@ pub fn costs(raw: &Option<Vec<&[u8]>>) -> Res<Vec<i64>> {
     let mut costs = Vec::new();
     for w in words {
         costs.push(integer("cost", w, min, MAX_NUMBER).map_err(|e| {
-            if *w == b"0" { format!("{e}, use RL.PEEK to look") } else { e }
+            if *w == b"0" {
+                format!("{e}, use RL.PEEK to look")
+            } else {
+                e
+            }
         })?);
     }
     if costs.iter().all(|c| *c == 0) {

@@ -1,27 +1,24 @@
 //! The commands: from words to targets, in the order of checks of SPEC section 1.
 
-use super::algorithms::{Bucket, Settings, Verdict};
+use super::algorithms::{Bucket, Settings};
 use super::args::{self, Allowed, GivenRule, RawRule, Res};
-use super::decision::{self, first_six, Row};
-use super::lists::{self, Asked, PolicyUse, Target};
+use super::decision::{first_six, Row};
+use super::lists::{self, Asked, Target};
 use super::numbers::*;
+use super::targets::{cost_count, numbered, rule_count, spread, Written, MAX_RULES};
 use super::{Model, Policy, Reply};
 use std::collections::BTreeSet;
 
-/// The most rules of one key.
-const MAX_RULES: usize = 16;
-
-/// Rules as written for one key.
-struct Written<'a> {
-    key: &'a [u8],
-    rules: Vec<RawRule<'a>>,
-}
-
 impl Model {
     pub(crate) fn dispatch(&mut self, now_us: i64, args: &[&[u8]]) -> Res<Reply> {
-        let name = args.first().map(|w| w.to_ascii_uppercase()).unwrap_or_default();
+        let name = args
+            .first()
+            .map(|w| w.to_ascii_uppercase())
+            .unwrap_or_default();
         match name.as_slice() {
-            b"RL.TOKEN" | b"RL.LEAKY" | b"RL.SLIDE" | b"RL.FIXED" => self.plain(now_us, &name[3..], args),
+            b"RL.TOKEN" | b"RL.LEAKY" | b"RL.SLIDE" | b"RL.FIXED" => {
+                self.plain(now_us, &name[3..], args)
+            }
             b"RL.CHARGE" => self.charge(now_us, args),
             b"RL.MCHARGE" => self.mcharge(now_us, args),
             b"RL.PEEK" => self.peek(now_us, args),
@@ -45,8 +42,18 @@ impl Model {
         }
         let mut words = &args[2..];
         let rule = args::raw_rule(algorithm, &mut words)?;
-        let tail = args::raw_tail(words, Allowed { force: true, cost: true, ..Default::default() })?;
-        let written = [Written { key: args[1], rules: vec![rule] }];
+        let tail = args::raw_tail(
+            words,
+            Allowed {
+                force: true,
+                cost: true,
+                ..Default::default()
+            },
+        )?;
+        let written = [Written {
+            key: args[1],
+            rules: vec![rule],
+        }];
         let (targets, costs) = self.targets(&written, &tail.costs, true, now_us)?;
         let d = self.decide(&targets, &costs, tail.force, now_us)?;
         let rows = self.commit(&d, &targets, &costs, now_us);
@@ -63,7 +70,14 @@ impl Model {
         if rules.is_empty() {
             return Err(args::syntax());
         }
-        self.charge_all(now_us, vec![Written { key: args[1], rules }], tail)
+        self.charge_all(
+            now_us,
+            vec![Written {
+                key: args[1],
+                rules,
+            }],
+            tail,
+        )
     }
 
     fn mcharge(&mut self, now_us: i64, args: &[&[u8]]) -> Res<Reply> {
@@ -87,11 +101,19 @@ impl Model {
         if rules.len() != numkeys {
             return Err("ERR numkeys must be the number of rules, 1 to 64".into());
         }
-        let written = keys.iter().zip(rules).map(|(key, r)| Written { key, rules: vec![r] });
+        let written = keys.iter().zip(rules).map(|(key, r)| Written {
+            key,
+            rules: vec![r],
+        });
         self.charge_all(now_us, written.collect(), tail)
     }
 
-    fn charge_all(&mut self, now_us: i64, written: Vec<Written>, tail: args::RawTail) -> Res<Reply> {
+    fn charge_all(
+        &mut self,
+        now_us: i64,
+        written: Vec<Written>,
+        tail: args::RawTail,
+    ) -> Res<Reply> {
         let (targets, costs) = self.targets(&written, &tail.costs, false, now_us)?;
         let names: BTreeSet<_> = targets.iter().map(|t| &t.key).collect();
         if names.len() != targets.len() {
@@ -108,9 +130,19 @@ impl Model {
         }
         let mut words = &args[2..];
         let rules = args::raw_rules(&mut words)?;
-        let tail = args::raw_tail(words, Allowed { cost: true, cost_list: true, ..Default::default() })?;
+        let tail = args::raw_tail(
+            words,
+            Allowed {
+                cost: true,
+                cost_list: true,
+                ..Default::default()
+            },
+        )?;
         if !rules.is_empty() {
-            let written = [Written { key: args[1], rules }];
+            let written = [Written {
+                key: args[1],
+                rules,
+            }];
             let (targets, costs) = self.targets(&written, &tail.costs, false, now_us)?;
             let d = self.decide(&targets, &costs, false, now_us)?;
             return Ok(layers(&Self::rows_before(&d, &targets, now_us), d.allowed));
@@ -119,7 +151,9 @@ impl Model {
         // READING: without rules the number of costs can only be checked against
         // the key, so a missing key (null) and a foreign one come first.
         self.check_type(args[1])?;
-        let Some(key) = self.keys.get(args[1]) else { return Ok(Reply::Null) };
+        let Some(key) = self.keys.get(args[1]) else {
+            return Ok(Reply::Null);
+        };
         let len = key.len_at(now_us);
         if len == 0 {
             return Ok(Reply::Null);
@@ -128,8 +162,16 @@ impl Model {
         // key, all rows count.
         let costs = spread(costs, len)?;
         let rules = key.rules[..len].iter();
-        let asked = rules.map(|r| Asked { settings: r.settings.clone(), shadow: false });
-        let target = Target { key: args[1].to_vec(), rules: asked.collect(), policies: vec![], plain: false };
+        let asked = rules.map(|r| Asked {
+            settings: r.settings.clone(),
+            shadow: false,
+        });
+        let target = Target {
+            key: args[1].to_vec(),
+            rules: asked.collect(),
+            policies: vec![],
+            plain: false,
+        };
         // Fresh rules that only keep their place are shown as fresh.
         let d = self.decide(std::slice::from_ref(&target), &costs, false, now_us)?;
         Ok(layers(&Self::rows_before(&d, &[target], now_us), d.allowed))
@@ -139,21 +181,30 @@ impl Model {
         if args.len() < 2 {
             return Err(args::arity());
         }
-        let allowed = Allowed { age: true, cost: true, cost_list: true, ..Default::default() };
+        let allowed = Allowed {
+            age: true,
+            cost: true,
+            cost_list: true,
+            ..Default::default()
+        };
         let tail = args::raw_tail(&args[2..], allowed)?;
         let age_ms = tail.age.map(|w| args::duration("age", w)).transpose()?;
         let costs = args::costs(&tail.costs)?;
         self.check_type(args[1])?;
-        let Some(key) = self.keys.get(args[1]) else { return Ok(Reply::Null) };
+        let Some(key) = self.keys.get(args[1]) else {
+            return Ok(Reply::Null);
+        };
         let len = key.len_at(now_us);
         if len == 0 {
             return Ok(Reply::Null);
         }
         let back: Vec<i64> = match costs.as_slice() {
-            [one] => (0..len).map(|i| if i < key.asked { *one } else { 0 }).collect(),
-            list if list.len() <= len => {
-                (0..len).map(|i| list.get(i).copied().unwrap_or(0)).collect()
-            }
+            [one] => (0..len)
+                .map(|i| if i < key.asked { *one } else { 0 })
+                .collect(),
+            list if list.len() <= len => (0..len)
+                .map(|i| list.get(i).copied().unwrap_or(0))
+                .collect(),
             _ => return Err(cost_count()),
         };
         let moment_ms = age_ms.map(|age| ms_up(now_us - age * 1000));
@@ -161,13 +212,20 @@ impl Model {
         // gives nothing back.
         let mut left = lists::without_charge(key, None, now_us);
         let mut rows = Vec::new();
-        for i in 0..len {
+        for (i, cost) in back.iter().enumerate() {
             let before = key.rules[i].seen(now_us);
-            let after = before.refunded(back[i], moment_ms, now_us);
+            let after = before.refunded(*cost, moment_ms, now_us);
             if after != before {
                 left.rules[i] = after.clone();
             }
-            let six = [1, after.remaining(), 0, after.reset_ms(now_us), after.settings.limit(), 0];
+            let six = [
+                1,
+                after.remaining(),
+                0,
+                after.reset_ms(now_us),
+                after.settings.limit(),
+                0,
+            ];
             rows.push(Row { six, shadow: false });
         }
         self.store(args[1], left);
@@ -181,7 +239,11 @@ impl Model {
         let capacity = args::integer("max_burst", args[2], 0, MAX_NUMBER - 1)? + 1;
         let rate = args::integer("count", args[3], 1, MAX_NUMBER)?;
         let seconds = args::integer("period", args[4], 1, MAX_DURATION_MS / 1000)?;
-        let bucket = Bucket { capacity, rate, period_us: seconds * 1_000_000 };
+        let bucket = Bucket {
+            capacity,
+            rate,
+            period_us: seconds * 1_000_000,
+        };
         // READING: the refill check stands before the quantity, as it would in a
         // rule.
         args::check_refill(&bucket)?;
@@ -189,8 +251,16 @@ impl Model {
             Some(w) => args::integer("quantity", w, 0, MAX_NUMBER)?,
             None => 1,
         };
-        let asked = Asked { settings: Settings::Token(bucket), shadow: false };
-        let targets = [Target { key: args[1].to_vec(), rules: vec![asked], policies: vec![], plain: true }];
+        let asked = Asked {
+            settings: Settings::Token(bucket),
+            shadow: false,
+        };
+        let targets = [Target {
+            key: args[1].to_vec(),
+            rules: vec![asked],
+            policies: vec![],
+            plain: true,
+        }];
         let d = self.decide(&targets, &[quantity], false, now_us)?;
         let rows = if quantity == 0 {
             Self::rows_before(&d, &targets, now_us)
@@ -198,20 +268,39 @@ impl Model {
             self.commit(&d, &targets, &[quantity], now_us)
         };
         let [allowed, remaining, retry, reset, limit, _] = rows[0].six;
-        let retry = if allowed == 1 || retry == -1 { -1 } else { div_up(retry, 1000) };
-        Ok(Reply::Five([1 - allowed, limit, remaining, retry, div_up(reset, 1000)]))
+        let retry = if allowed == 1 || retry == -1 {
+            -1
+        } else {
+            div_up(retry, 1000)
+        };
+        Ok(Reply::Five([
+            1 - allowed,
+            limit,
+            remaining,
+            retry,
+            div_up(reset, 1000),
+        ]))
     }
 
     fn policy(&mut self, args: &[&[u8]]) -> Res<Reply> {
-        let sub = args.get(1).map(|w| w.to_ascii_uppercase()).ok_or_else(args::arity)?;
+        let sub = args
+            .get(1)
+            .map(|w| w.to_ascii_uppercase())
+            .ok_or_else(args::arity)?;
         match sub.as_slice() {
             b"SET" => self.policy_set(args),
             b"DEL" => {
                 if args.len() < 3 {
                     return Err(args::arity());
                 }
-                let names: Vec<_> = args[2..].iter().map(|w| args::policy_name(w)).collect::<Res<_>>()?;
-                let gone = names.iter().filter(|n| self.policies.remove(*n).is_some()).count();
+                let names: Vec<_> = args[2..]
+                    .iter()
+                    .map(|w| args::policy_name(w))
+                    .collect::<Res<_>>()?;
+                let gone = names
+                    .iter()
+                    .filter(|n| self.policies.remove(*n).is_some())
+                    .count();
                 self.wrote = gone > 0;
                 Ok(Reply::Int(gone as i64))
             }
@@ -225,7 +314,13 @@ impl Model {
         }
         let mut words = &args[3..];
         let raw = args::raw_rules(&mut words)?;
-        let tail = args::raw_tail(words, Allowed { shadow: true, ..Default::default() })?;
+        let tail = args::raw_tail(
+            words,
+            Allowed {
+                shadow: true,
+                ..Default::default()
+            },
+        )?;
         // READING: POLICY inside a policy is a syntax error.
         if raw.is_empty() || raw.iter().any(|r| matches!(r, RawRule::Policy(_))) {
             return Err(args::syntax());
@@ -248,7 +343,10 @@ impl Model {
         }
         // READING: "unchanged rules" includes SHADOW: a change of SHADOW alone is
         // a change.
-        if held.as_ref().is_some_and(|p| p.rules == rules && p.shadow == tail.shadow) {
+        if held
+            .as_ref()
+            .is_some_and(|p| p.rules == rules && p.shadow == tail.shadow)
+        {
             return Ok(Reply::Ok);
         }
         if held.is_none() && self.policies.len() >= self.max_policies {
@@ -256,112 +354,29 @@ impl Model {
         }
         // Versions only grow, also over DEL and SET.
         self.last_version += 1;
-        let policy = Policy { rules, shadow: tail.shadow, version: self.last_version };
+        let policy = Policy {
+            rules,
+            shadow: tail.shadow,
+            version: self.last_version,
+        };
         self.policies.insert(name, policy);
         self.wrote = true;
         Ok(Reply::Ok)
     }
-
-    /// Refuses a log above `rl.slide-max-log`, unless the settings are the kept ones.
-    fn check_log(&self, given: GivenRule, kept: Option<&Settings>) -> Res<GivenRule> {
-        if let GivenRule::Settings(s @ Settings::Slide { limit, blocks: None, .. }) = &given {
-            if *limit > self.slide_max_log && kept != Some(s) {
-                let max = self.slide_max_log;
-                return Err(format!("ERR limit must be 1 to {max} without BLOCKS, use BLOCKS n for more"));
-            }
-        }
-        Ok(given)
-    }
-
-    /// Ranges, unknown policies, number of rules, number of costs: the targets of
-    /// a call and one cost per unfolded rule.
-    fn targets(
-        &self,
-        written: &[Written],
-        raw_costs: &Option<Vec<&[u8]>>,
-        plain: bool,
-        now_us: i64,
-    ) -> Res<(Vec<Target>, Vec<i64>)> {
-        let total: usize = written.iter().map(|w| w.rules.len()).sum();
-        let mut given: Vec<Vec<GivenRule>> = Vec::new();
-        let mut number = 0;
-        for w in written {
-            let key = self.keys.get(w.key);
-            let mut list = Vec::new();
-            let mut position = 0;
-            for raw in &w.rules {
-                let kept = key
-                    .filter(|k| position < k.len_at(now_us) && k.is_there(position, now_us))
-                    .map(|k| &k.rules[position].settings);
-                let rule = args::rule(raw).and_then(|g| self.check_log(g, kept));
-                let rule = rule.map_err(|e| numbered(e, number, total))?;
-                position += match &rule {
-                    GivenRule::Settings(_) => 1,
-                    GivenRule::Policy(name) => self.policies.get(name).map_or(0, |p| p.rules.len()),
-                };
-                number += 1;
-                list.push(rule);
-            }
-            given.push(list);
-        }
-        let costs = args::costs(raw_costs)?;
-        let mut targets = Vec::new();
-        for (w, list) in written.iter().zip(given) {
-            let mut target = Target { key: w.key.to_vec(), rules: vec![], policies: vec![], plain };
-            for (place, rule) in list.into_iter().enumerate() {
-                match rule {
-                    GivenRule::Settings(settings) => target.rules.push(Asked { settings, shadow: false }),
-                    GivenRule::Policy(name) => {
-                        let p = self.policies.get(&name).ok_or("NOPOLICY no such policy")?;
-                        let rules = p.rules.iter().cloned();
-                        target.rules.extend(rules.map(|settings| Asked { settings, shadow: p.shadow }));
-                        target.policies.push(PolicyUse { place, name, version: p.version });
-                    }
-                }
-            }
-            targets.push(target);
-        }
-        // READING: too many rules (written or unfolded) is checked after unknown
-        // policies and before the cost count.
-        if targets.iter().any(|t| t.rules.len() > MAX_RULES) {
-            return Err(rule_count());
-        }
-        let unfolded = targets.iter().map(|t| t.rules.len()).sum();
-        Ok((targets, spread(costs, unfolded)?))
-    }
-
-    /// What a cost of `cost` would meet on the first rule of a key, for tests.
-    pub fn verdict_of(&self, key: &[u8], cost: i64, now_us: i64) -> Option<Verdict> {
-        let rule = self.keys.get(key)?.rules.first()?.seen(now_us);
-        Some(decision::verdict(&rule, cost, false, now_us))
-    }
 }
 
 /// The words after the rules of CHARGE and MCHARGE.
-const LIST: Allowed = Allowed { force: true, age: false, cost: true, cost_list: true, shadow: false };
-
-/// Adds the number of the rule where more than one is given.
-fn numbered(error: String, index: usize, total: usize) -> String {
-    if total > 1 { format!("{error} (rule {})", index + 1) } else { error }
-}
-
-fn rule_count() -> String {
-    format!("ERR rules must be 1 to {MAX_RULES} per key, policies unfolded")
-}
-
-fn cost_count() -> String {
-    "ERR cost must be one number or one per rule".into()
-}
-
-/// One cost for all, or one per rule.
-fn spread(costs: Vec<i64>, rules: usize) -> Res<Vec<i64>> {
-    match costs.as_slice() {
-        [one] => Ok(vec![*one; rules]),
-        list if list.len() == rules => Ok(costs),
-        _ => Err(cost_count()),
-    }
-}
+const LIST: Allowed = Allowed {
+    force: true,
+    age: false,
+    cost: true,
+    cost_list: true,
+    shadow: false,
+};
 
 fn layers(rows: &[Row], allowed: bool) -> Reply {
-    Reply::Layers(first_six(rows, allowed), rows.iter().map(|r| r.six).collect())
+    Reply::Layers(
+        first_six(rows, allowed),
+        rows.iter().map(|r| r.six).collect(),
+    )
 }

@@ -15,11 +15,15 @@
 
 pub mod algorithms;
 pub mod args;
+mod calls;
+mod changes;
 pub mod commands;
 pub mod decision;
 pub mod gen;
 pub mod lists;
 pub mod numbers;
+pub mod settings;
+mod targets;
 pub mod words;
 
 use algorithms::Settings;
@@ -111,7 +115,10 @@ impl Model {
     pub fn bounds(&self, key: &[u8], now_us: i64) -> Option<(i64, i64)> {
         let key = self.keys.get(key)?;
         let rules = &key.rules[..key.len_at(now_us)];
-        let min = rules.iter().map(|r| r.seen(now_us).reset_ms(now_us)).max()?;
+        let min = rules
+            .iter()
+            .map(|r| r.seen(now_us).reset_ms(now_us))
+            .max()?;
         let full = rules.iter().map(|r| r.settings.full_reset_ms()).max()?;
         Some((min, 2 * full + 1000))
     }
@@ -161,6 +168,7 @@ fn decisive(text: &str) -> String {
         Some(at) => {
             let name = match &text[4..at] {
                 "n" | "BLOCKS" | "BLOCKS n" => "blocks",
+                "policy" => "name",
                 name => name,
             };
             format!("ERR {name} must{rule}")
