@@ -96,3 +96,62 @@ fn words_of_a_case_may_be_any_bytes() {
     let expected: Vec<&[u8]> = vec![b"A", b"", b"x\0y", b"a b", b"\xff\r", b"z\\"];
     assert_eq!(words, expected);
 }
+
+/// The runner of cases says yes to what fits and no to everything else.
+#[test]
+fn cases_can_fail() {
+    let server = plain().start();
+    let mut client = server.client();
+    let good = "# comment\n\n@0 SET k 5 PX 1000 -> = OK\n@999 GET k -> = 5\n@1001 GET k -> nil\n@0.25 TIME -> = [1899936000 250]\n\
+        @5 x3 INCR n -> = 3\n@5 x3 ECHO a => = a\n@5 INCR n -> in 4 4\n@5 NONSENSE -> ERR unknown command\n\
+        !clear\n@5 EXISTS n -> = 0\n@-0.001 TIME -> = [1899935999 999999]\n@0 ECHO a\\_b -> has b a";
+    let (count, faults) = support::cases::run_on(&server, &mut client, "good", good);
+    assert_eq!((count, faults), (12, Vec::new()));
+    let bad = "@0 ECHO a -> = b\n@0 ECHO a -> nil\n@0 ECHO a -> ERR a\n@0 GET none -> = 5\n@0 x2 INCR n => = 2\n\
+        @0 DBSIZE -> in 2 3\n@0 ECHO a -> 1\n@0 NONSENSE -> ERR known rate\n@0 ECHO a\nECHO a -> = a\n@x ECHO a -> = a\n\
+        @0.1234 ECHO a -> = a\n@0 x0 ECHO a -> = a\n@0 ECHO ab -> has a c";
+    let (count, faults) = support::cases::run_on(&server, &mut client, "bad", bad);
+    assert_eq!(count, faults.len(), "{faults:#?}");
+    assert!(faults[4].starts_with("bad:5\n"), "{}", faults[4]);
+}
+
+#[test]
+fn decisions_are_compared_in_value_and_shape() {
+    use support::cases::compare;
+    let row = |numbers: &[i64]| Value::Array(numbers.iter().map(|n| Value::Int(*n)).collect());
+    let layered = |first: &[i64], rows: &[&[i64]]| {
+        let mut items: Vec<Value> = first.iter().map(|n| Value::Int(*n)).collect();
+        items.push(Value::Array(rows.iter().map(|r| row(r)).collect()));
+        Value::Array(items)
+    };
+    let plain = row(&[1, 4, 0, 1000, 5, 0]);
+    let charge = layered(&[0, 0, 9, 9, 1, 0], &[&[1, 4, 0, 0, 5, 0], &[0, 0, 9, 9, 1, 0]]);
+    for (command, expected, reply) in [
+        ("RL.TOKEN", "1 4 0 1000 5 0", &plain),
+        ("RL.TOKEN", "1 _ 0", &plain),
+        ("RL.CHARGE", "0 0", &charge),
+        ("RL.PEEK", "0 0 9 | 1 4 | 0 0 9 9", &charge),
+        ("CL.THROTTLE", "0 16 15 -1 2", &row(&[0, 16, 15, -1, 2])),
+    ] {
+        assert_eq!(compare(command, expected, reply), Ok(()), "{expected}");
+    }
+    for (command, expected, reply) in [
+        ("RL.TOKEN", "0", &plain),
+        ("RL.TOKEN", "1 4 0 1000 5 1", &plain),
+        ("RL.TOKEN", "1 4 0 1000 5 0 0", &plain),
+        ("RL.TOKEN", "", &plain),
+        ("RL.CHARGE", "1 4", &plain),
+        ("RL.TOKEN", "0 0", &charge),
+        ("RL.CHARGE", "0 0 | 1 4", &charge),
+        ("RL.CHARGE", "0 0 | 1 4 | 1", &charge),
+        ("RL.CHARGE", "0 0 | 1 4 | 0 0 | 1", &charge),
+        ("RL.TOKEN", "1", &row(&[1, 4, 0])),
+        ("RL.TOKEN", "1", &row(&[1, 4, 0, 1000, 5, 0, 7])),
+        ("CL.THROTTLE", "0 16", &row(&[0, 16, 15, -1])),
+        ("RL.TOKEN", "nil", &plain),
+        ("RL.TOKEN", "ERR", &Value::Nil),
+        ("RL.TOKEN", "1", &Value::Nil),
+    ] {
+        assert!(compare(command, expected, reply).is_err(), "{command} {expected}");
+    }
+}

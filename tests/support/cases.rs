@@ -36,23 +36,30 @@ pub fn run(name: &str, source: &str) {
         let mut server = Server::start();
         let mut client = server.client();
         client.hello(protocol);
-        let mut faults = Vec::new();
-        let mut count = 0;
-        for (number, line) in source.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            count += 1;
-            if let Err(fault) = run_line(&server, &mut client, line) {
-                faults.push(format!("{name}:{} (RESP{protocol})\n    {line}\n    {fault}", number + 1));
-            }
-        }
+        let (count, faults) = run_on(&server, &mut client, name, source);
         assert!(count > 0, "{name} holds no case");
         server.assert_well();
         let of = faults.len();
-        assert!(faults.is_empty(), "{of} of {count} lines of {name} failed:\n{}", faults.join("\n"));
+        let faults = faults.join("\n");
+        assert!(of == 0, "RESP{protocol}: {of} of {count} lines of {name} failed:\n{faults}");
     }
+}
+
+/// Runs all lines of a source; answers how many there were, and what was wrong with which.
+pub fn run_on(server: &Server, client: &mut Client, name: &str, source: &str) -> (usize, Vec<String>) {
+    let mut faults = Vec::new();
+    let mut count = 0;
+    for (number, line) in source.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        count += 1;
+        if let Err(fault) = run_line(server, client, line) {
+            faults.push(format!("{name}:{}\n    {line}\n    {fault}", number + 1));
+        }
+    }
+    (count, faults)
 }
 
 fn run_line(server: &Server, client: &mut Client, line: &str) -> Result<(), String> {
@@ -114,7 +121,7 @@ fn micros(text: &str) -> Option<i64> {
 /// Commands whose decision carries one row per rule.
 const LAYERED: &[&str] = &["RL.CHARGE", "RL.MCHARGE", "RL.PEEK", "RL.REFUND"];
 
-fn compare(command: &str, expected: &str, reply: &Value) -> Result<(), String> {
+pub fn compare(command: &str, expected: &str, reply: &Value) -> Result<(), String> {
     let (first, rest) = expected.split_once(' ').unwrap_or((expected, ""));
     let needs = |yes: bool, why: &str| if yes { Ok(()) } else { Err(why.to_owned()) };
     match first {

@@ -112,3 +112,35 @@ pub fn keys(client: &mut Client) -> Vec<String> {
     keys.sort();
     keys
 }
+
+/// The policies of a server with everything that is replicated: name, rules, shadow, version.
+pub fn policies(client: &mut Client) -> Vec<(String, Vec<String>, i64, i64)> {
+    use super::client::{entry, texts};
+    let names = texts(&client.ok("RL.POLICY LIST"));
+    let int = |reply: &redis::Value, field: &str| match entry(reply, field) {
+        Some(redis::Value::Int(n)) => n,
+        other => panic!("{field}: {other:?}"),
+    };
+    let one = |name: String| {
+        let get = client.ok(&format!("RL.POLICY GET {name}"));
+        let rules = texts(&entry(&get, "rules").expect("rules"));
+        (name, rules, int(&get, "shadow"), int(&get, "version"))
+    };
+    names.into_iter().map(one).collect()
+}
+
+/// A few policies, some edited, some deleted.
+pub fn set_policies(client: &mut Client) {
+    for line in [
+        "RL.POLICY SET gold TOKEN 100 10 SLIDE 1000 1h BLOCKS 60",
+        "RL.POLICY SET dry FIXED 5 1d ALIGN -8h SHADOW",
+        "RL.POLICY SET gone LEAKY 5 1",
+        "RL.POLICY SET gold TOKEN 200 10 PER 2s",
+        "RL.POLICY DEL gone",
+    ] {
+        client.ok(line);
+    }
+    for number in 0..3 {
+        client.ok(&format!("RL.CHARGE policy:{number} POLICY gold POLICY dry"));
+    }
+}
