@@ -53,13 +53,20 @@ const COMMANDS: &[Command] = &[
 /// Whether the server lets modules choose ACL categories, and make one of their own.
 fn category_support(server: &Server) -> (bool, bool) {
     let valkey = server.is_valkey();
-    (valkey || server.is_redis(7, 2), server.is_redis(7, 4) || (valkey && server.version().1 >= 8))
+    (
+        valkey || server.is_redis(7, 2),
+        server.is_redis(7, 4) || (valkey && server.version().1 >= 8),
+    )
 }
 
 fn info(client: &mut Client, name: &str) -> Vec<Value> {
     let reply = client.ok(&format!("COMMAND INFO {name}"));
-    let Value::Array(rows) = &reply else { panic!("COMMAND INFO: {}", show(&reply)) };
-    let Some(Value::Array(fields)) = rows.first() else { panic!("{name} is not known to the server") };
+    let Value::Array(rows) = &reply else {
+        panic!("COMMAND INFO: {}", show(&reply))
+    };
+    let Some(Value::Array(fields)) = rows.first() else {
+        panic!("{name} is not known to the server")
+    };
     fields.clone()
 }
 
@@ -70,22 +77,44 @@ fn command_info_tells_arity_flags_and_categories() {
     let (categories, own_category) = category_support(&server);
     for command in COMMANDS {
         let fields = info(&mut client, command.name);
-        assert_eq!(fields[1], Value::Int(command.arity), "arity of {}", command.name);
+        assert_eq!(
+            fields[1],
+            Value::Int(command.arity),
+            "arity of {}",
+            command.name
+        );
         let flags = texts(&fields[2]);
         for flag in ["write", "readonly", "denyoom", "fast"] {
             if !command.flags.is_empty() {
                 let expected = command.flags.contains(&flag);
-                assert_eq!(flags.iter().any(|f| f == flag), expected, "{flag} of {}: {flags:?}", command.name);
+                assert_eq!(
+                    flags.iter().any(|f| f == flag),
+                    expected,
+                    "{flag} of {}: {flags:?}",
+                    command.name
+                );
             }
         }
         let has = texts(&fields[6]);
         for category in command.categories.iter().filter(|_| categories) {
-            assert!(has.iter().any(|c| c == category), "{category} of {}: {has:?}", command.name);
+            assert!(
+                has.iter().any(|c| c == category),
+                "{category} of {}: {has:?}",
+                command.name
+            );
         }
         let slow_write = command.categories.contains(&"@write") && !command.flags.contains(&"fast");
-        assert!(!slow_write || !has.iter().any(|c| c == "@fast"), "{} is not fast: {has:?}", command.name);
+        assert!(
+            !slow_write || !has.iter().any(|c| c == "@fast"),
+            "{} is not fast: {has:?}",
+            command.name
+        );
         if own_category && command.name != "rl.policy" {
-            assert!(has.iter().any(|c| c == "@ratelimit"), "own category of {}: {has:?}", command.name);
+            assert!(
+                has.iter().any(|c| c == "@ratelimit"),
+                "own category of {}: {has:?}",
+                command.name
+            );
         }
     }
 }
@@ -100,12 +129,32 @@ fn keys_are_found_by_the_server() {
             assert_eq!(texts(&reply).join(" "), *keys, "{line}");
         }
         let specs = &info(&mut client, command.name)[8];
-        assert_eq!(texts(specs).is_empty() && show(specs) == "[]", command.keys.is_empty(), "key specs of {}", command.name);
+        assert_eq!(
+            texts(specs).is_empty() && show(specs) == "[]",
+            command.keys.is_empty(),
+            "key specs of {}",
+            command.name
+        );
     }
-    for line in ["RL.TOP", "RL.TOP COUNT 3", "RL.POLICY LIST", "RL.POLICY GET p"] {
-        assert!(client.error(&format!("COMMAND GETKEYS {line}")).contains("no key arguments"), "{line}");
+    for line in [
+        "RL.TOP",
+        "RL.TOP COUNT 3",
+        "RL.POLICY LIST",
+        "RL.POLICY GET p",
+    ] {
+        assert!(
+            client
+                .error(&format!("COMMAND GETKEYS {line}"))
+                .contains("no key arguments"),
+            "{line}"
+        );
     }
-    for line in ["RL.MCHARGE 0 k TOKEN 5 1", "RL.MCHARGE x k TOKEN 5 1", "RL.MCHARGE 65 k TOKEN 5 1", "RL.MCHARGE -1 k TOKEN 5 1"] {
+    for line in [
+        "RL.MCHARGE 0 k TOKEN 5 1",
+        "RL.MCHARGE x k TOKEN 5 1",
+        "RL.MCHARGE 65 k TOKEN 5 1",
+        "RL.MCHARGE -1 k TOKEN 5 1",
+    ] {
         let reply = client.call(&format!("COMMAND GETKEYS {line}"));
         assert!(texts(&reply).is_empty(), "{line}: {}", show(&reply));
     }
@@ -136,19 +185,33 @@ fn command_docs_are_full() {
     let mut client = server.client();
     for command in COMMANDS.iter().filter(|c| !c.name.contains('|')) {
         let reply = client.ok(&format!("COMMAND DOCS {}", command.name));
-        let docs = entry(&reply, command.name).unwrap_or_else(|| panic!("no docs for {}", command.name));
+        let docs =
+            entry(&reply, command.name).unwrap_or_else(|| panic!("no docs for {}", command.name));
         let subcommands = entry(&docs, "subcommands");
         has_full_docs(command.name, &docs, subcommands.is_none());
-        assert_eq!(entry(&docs, "module").map(|v| show(&v)).as_deref(), Some("rl"), "{}", command.name);
+        assert_eq!(
+            entry(&docs, "module").map(|v| show(&v)).as_deref(),
+            Some("rl"),
+            "{}",
+            command.name
+        );
         for (name, docs) in subcommands.iter().flat_map(pairs) {
-            has_full_docs(&name, &docs, !name.ends_with("list") && !name.ends_with("help"));
+            has_full_docs(
+                &name,
+                &docs,
+                !name.ends_with("list") && !name.ends_with("help"),
+            );
         }
     }
 }
 
 fn has_full_docs(name: &str, docs: &Value, has_arguments: bool) {
     let field = |key: &str| entry(docs, key).map(|v| show(&v)).unwrap_or_default();
-    assert!(field("summary").len() > 10, "summary of {name}: {}", show(docs));
+    assert!(
+        field("summary").len() > 10,
+        "summary of {name}: {}",
+        show(docs)
+    );
     assert!(!field("since").is_empty(), "since of {name}");
     assert!(!field("complexity").is_empty(), "complexity of {name}");
     if has_arguments {
@@ -242,7 +305,10 @@ fn the_module_is_listed_by_its_name() {
 #[test]
 fn the_internal_command_is_refused() {
     let server = Server::start();
-    let replica = Server::build().replica_of(&server).args("--replica-read-only no").start();
+    let replica = Server::build()
+        .replica_of(&server)
+        .args("--replica-read-only no")
+        .start();
     server.client().ok("RL.TOKEN k 5 1");
     server.wait_for(&replica);
     let hidden = server.is_redis(8, 0);
@@ -252,17 +318,25 @@ fn the_internal_command_is_refused() {
             assert_eq!(show(&client.ok("COMMAND INFO rl.x")), "[nil]");
         }
         let before = client.ok("DUMP k");
-        let refused = |text: &str| text.contains("internal command") || text.contains("unknown command")
-            || text.contains("not allowed from script") || text.contains("Unknown Redis command");
+        let refused = |text: &str| {
+            text.contains("internal command")
+                || text.contains("unknown command")
+                || text.contains("not allowed from script")
+                || text.contains("Unknown Redis command")
+        };
         for line in ["rl.x k x", "rl.x", "RL.X k", "rl.x k x j y"] {
             let text = show(&client.call(line));
-            assert!(refused(&text) || text.contains("wrong number"), "{line}: {text}");
+            assert!(
+                refused(&text) || text.contains("wrong number"),
+                "{line}: {text}"
+            );
         }
         client.ok("MULTI");
         let queued = show(&client.call("rl.x k x"));
         let done = show(&client.call("EXEC"));
         assert!(refused(&queued) || refused(&done), "{queued} {done}");
-        let reply = show(&client.run(&["EVAL", "return redis.call('rl.x', KEYS[1], 'x')", "1", "k"]));
+        let reply =
+            show(&client.run(&["EVAL", "return redis.call('rl.x', KEYS[1], 'x')", "1", "k"]));
         assert!(refused(&reply), "{reply}");
         assert_eq!(client.ok("DUMP k"), before);
         assert_eq!(ints(&client.ok("RL.PEEK k")).first(), Some(&1));

@@ -44,7 +44,11 @@ fn both_protocols_say_the_same() {
     assert_eq!(rules(&old), rules(&new));
     assert_eq!(rules(&old).len(), 2);
     for field in ["algorithm", "used", "remaining", "reset_after_ms"] {
-        assert!(rules(&old)[0].iter().any(|(name, _)| name == field), "{field}: {}", show(&old));
+        assert!(
+            rules(&old)[0].iter().any(|(name, _)| name == field),
+            "{field}: {}",
+            show(&old)
+        );
     }
 }
 
@@ -59,17 +63,32 @@ fn policy_get_tells_rules_that_set_takes_again() {
     assert_eq!(entry(&get, "shadow"), Some(Value::Int(1)));
     let version = entry(&get, "version").expect("version");
     client.ok(&format!("RL.POLICY SET p {} SHADOW", rules.join(" ")));
-    assert_eq!(entry(&client.ok("RL.POLICY GET p"), "version"), Some(version), "unchanged rules change nothing");
+    assert_eq!(
+        entry(&client.ok("RL.POLICY GET p"), "version"),
+        Some(version),
+        "unchanged rules change nothing"
+    );
     client.ok(&format!("RL.POLICY SET q {}", rules.join(" ")));
-    assert_eq!(texts(&entry(&client.ok("RL.POLICY GET q"), "rules").expect("rules")), rules);
+    assert_eq!(
+        texts(&entry(&client.ok("RL.POLICY GET q"), "rules").expect("rules")),
+        rules
+    );
     client.ok("FLUSHALL");
     assert_eq!(client.text("RL.POLICY SET p FIXED 1 1s"), "OK");
     assert_eq!(texts(&client.ok("RL.POLICY LIST")), ["p", "q"]);
-    for (line, counts) in [("RL.CHARGE k POLICY p", (1, 0)), ("RL.CHARGE k POLICY p", (1, 1)), ("RL.PEEK k POLICY p", (1, 1))] {
+    for (line, counts) in [
+        ("RL.CHARGE k POLICY p", (1, 0)),
+        ("RL.CHARGE k POLICY p", (1, 1)),
+        ("RL.PEEK k POLICY p", (1, 1)),
+    ] {
         client.ok(line);
         let get = client.ok("RL.POLICY GET p");
         let count = |name: &str| entry(&get, name);
-        assert_eq!((count("allowed"), count("denied")), (Some(Value::Int(counts.0)), Some(Value::Int(counts.1))), "{line}");
+        assert_eq!(
+            (count("allowed"), count("denied")),
+            (Some(Value::Int(counts.0)), Some(Value::Int(counts.1))),
+            "{line}"
+        );
     }
 }
 
@@ -80,7 +99,9 @@ fn transactions_scripts_and_functions_answer_as_plain_calls() {
     client.ok("MULTI");
     (0..3).for_each(|_| drop(client.ok("RL.TOKEN m 2 1")));
     client.ok("RL.PEEK m");
-    let Value::Array(replies) = client.ok("EXEC") else { panic!("EXEC") };
+    let Value::Array(replies) = client.ok("EXEC") else {
+        panic!("EXEC")
+    };
     let remaining: Vec<Vec<i64>> = replies.iter().map(|r| ints(r)[..2].to_vec()).collect();
     assert_eq!(remaining, [[1, 1], [1, 0], [0, 0], [0, 0]]);
 
@@ -101,7 +122,9 @@ fn transactions_scripts_and_functions_answer_as_plain_calls() {
 
 #[test]
 fn above_maxmemory_charges_are_refused_and_the_rest_works() {
-    let server = Server::build().args("--maxmemory-policy noeviction").start();
+    let server = Server::build()
+        .args("--maxmemory-policy noeviction")
+        .start();
     let mut client = server.client();
     client.ok("RL.TOKEN k 5 1 COST 3");
     client.ok("RL.POLICY SET p FIXED 1 1s");
@@ -119,7 +142,16 @@ fn above_maxmemory_charges_are_refused_and_the_rest_works() {
         let text = client.error(line);
         assert!(text.starts_with("OOM"), "{line}: {text}");
     }
-    for line in ["RL.PEEK k", "RL.INSPECT k", "RL.REFUND k", "RL.TOP", "RL.POLICY GET p", "INFO rl_stats", "RL.POLICY DEL p", "DEL k"] {
+    for line in [
+        "RL.PEEK k",
+        "RL.INSPECT k",
+        "RL.REFUND k",
+        "RL.TOP",
+        "RL.POLICY GET p",
+        "INFO rl_stats",
+        "RL.POLICY DEL p",
+        "DEL k",
+    ] {
         client.ok(line);
     }
 }
@@ -131,7 +163,13 @@ fn a_replica_reads_and_does_not_charge() {
     server.client().ok("RL.TOKEN k 5 1");
     server.wait_for(&replica);
     let mut client = replica.client();
-    for line in ["RL.TOKEN k 5 1", "RL.CHARGE k TOKEN 5 1", "RL.REFUND k", "RL.POLICY SET p FIXED 1 1s", "CL.THROTTLE k 4 1 1"] {
+    for line in [
+        "RL.TOKEN k 5 1",
+        "RL.CHARGE k TOKEN 5 1",
+        "RL.REFUND k",
+        "RL.POLICY SET p FIXED 1 1s",
+        "CL.THROTTLE k 4 1 1",
+    ] {
         let text = client.error(line);
         assert!(text.starts_with("READONLY"), "{line}: {text}");
     }
@@ -161,7 +199,9 @@ fn generic_key_commands_work() {
         assert_eq!(client.text("OBJECT ENCODING k"), "raw");
         assert_eq!(client.int("OBJECT REFCOUNT k"), 1);
         assert!(client.int("MEMORY USAGE k") > 0);
-        let Value::Array(scan) = client.ok("SCAN 0 COUNT 100 TYPE ratelimit") else { panic!("SCAN") };
+        let Value::Array(scan) = client.ok("SCAN 0 COUNT 100 TYPE ratelimit") else {
+            panic!("SCAN")
+        };
         assert_eq!(texts(&scan[1]), ["k"]);
         client.ok("SET plain 1");
         assert_eq!(client.int("EXPIRE k 100"), 1);
@@ -178,10 +218,16 @@ fn generic_key_commands_work() {
         // A copy is a limiter of its own.
         client.ok(&charge.replace(" k ", " copy "));
         assert_eq!(client.ok("RL.PEEK moved"), peek);
-        let Value::BulkString(dump) = client.ok("DUMP moved") else { panic!("DUMP") };
-        assert_eq!(client.run(&[b"RESTORE".as_slice(), b"back", b"5000000", &dump]), Value::Okay);
+        let Value::BulkString(dump) = client.ok("DUMP moved") else {
+            panic!("DUMP")
+        };
+        assert_eq!(
+            client.run(&[b"RESTORE".as_slice(), b"back", b"5000000", &dump]),
+            Value::Okay
+        );
         assert_eq!(client.ok("RL.PEEK back"), peek);
-        let digest = |c: &mut support::Client, key: &str| show(&c.ok(&format!("DEBUG DIGEST-VALUE {key}")));
+        let digest =
+            |c: &mut support::Client, key: &str| show(&c.ok(&format!("DEBUG DIGEST-VALUE {key}")));
         assert_eq!(digest(&mut client, "back"), digest(&mut client, "moved"));
         assert_ne!(digest(&mut client, "copy"), digest(&mut client, "moved"));
         assert_eq!(client.int("MOVE back 1"), 1);
@@ -203,7 +249,13 @@ fn keys_go_by_themselves() {
     let server = Server::start();
     let mut client = server.client();
     for number in 0..50 {
-        for line in ["RL.TOKEN t:N 5 1", "RL.LEAKY l:N 5 1", "RL.SLIDE s:N 5 1s", "RL.SLIDE b:N 5 1s BLOCKS 4", "RL.FIXED f:N 5 1s"] {
+        for line in [
+            "RL.TOKEN t:N 5 1",
+            "RL.LEAKY l:N 5 1",
+            "RL.SLIDE s:N 5 1s",
+            "RL.SLIDE b:N 5 1s BLOCKS 4",
+            "RL.FIXED f:N 5 1s",
+        ] {
             client.ok(&line.replace('N', &number.to_string()));
         }
     }
@@ -217,7 +269,12 @@ fn settings_are_read_checked_and_obeyed() {
     let server = Server::start();
     let mut client = server.client();
     let defaults = [
-        ("rl.slide-max-log", "100000", ["0", "1000001", "x"], "1000000"),
+        (
+            "rl.slide-max-log",
+            "100000",
+            ["0", "1000001", "x"],
+            "1000000",
+        ),
         ("rl.max-policies", "1024", ["-1", "65537", "x"], "0"),
         ("rl.top-keys", "128", ["-1", "10001", "x"], "10000"),
         ("rl.retry-jitter-ms", "0", ["-1", "60001", "x"], "60000"),
@@ -226,7 +283,10 @@ fn settings_are_read_checked_and_obeyed() {
     for (name, default, bad, good) in defaults {
         assert_eq!(client.config(name).as_deref(), Some(default), "{name}");
         for value in bad {
-            assert!(support::client::is_error(&client.run(&["CONFIG", "SET", name, value])), "{name} {value}");
+            assert!(
+                support::client::is_error(&client.run(&["CONFIG", "SET", name, value])),
+                "{name} {value}"
+            );
         }
         assert_eq!(client.config(name).as_deref(), Some(default), "{name}");
         client.ok(&format!("CONFIG SET {name} {good}"));
@@ -239,18 +299,27 @@ fn settings_are_read_checked_and_obeyed() {
     assert!(client.error("RL.SLIDE k 6 1s").contains("BLOCKS"));
     client.ok("RL.SLIDE k 6 1s BLOCKS 3");
     client.ok("RL.SLIDE k2 5 1s");
-    assert_eq!(client.six("RL.SLIDE kept 6 1h")[..2], [1, 4], "arguments equal to the kept ones are not checked");
+    assert_eq!(
+        client.six("RL.SLIDE kept 6 1h")[..2],
+        [1, 4],
+        "arguments equal to the kept ones are not checked"
+    );
     assert!(client.error("RL.SLIDE kept 7 1h").contains("BLOCKS"));
 
     client.ok("CONFIG SET rl.max-policies 1");
     client.ok("RL.POLICY SET a FIXED 1 1s");
-    assert!(client.error("RL.POLICY SET b FIXED 1 1s").starts_with("ERR"));
+    assert!(client
+        .error("RL.POLICY SET b FIXED 1 1s")
+        .starts_with("ERR"));
     client.ok("RL.POLICY SET a FIXED 2 1s");
 
     client.ok("CONFIG SET rl.retry-jitter-ms 1000");
     client.ok("RL.FIXED j 1 10s");
     let mut retries: Vec<i64> = (0..50).map(|_| client.six("RL.FIXED j 1 10s")[2]).collect();
-    assert!(retries.iter().all(|r| (10_000..=11_000).contains(r)), "{retries:?}");
+    assert!(
+        retries.iter().all(|r| (10_000..=11_000).contains(r)),
+        "{retries:?}"
+    );
     retries.sort_unstable();
     retries.dedup();
     assert!(retries.len() > 1);
@@ -258,11 +327,16 @@ fn settings_are_read_checked_and_obeyed() {
 
 #[test]
 fn settings_may_come_with_the_start() {
-    let server = Server::build().args("--rl.slide-max-log 7 --rl.notify-denied yes").start();
+    let server = Server::build()
+        .args("--rl.slide-max-log 7 --rl.notify-denied yes")
+        .start();
     let mut client = server.client();
     assert_eq!(client.config("rl.slide-max-log").as_deref(), Some("7"));
     assert_eq!(client.config("rl.notify-denied").as_deref(), Some("yes"));
-    assert!(Server::build().args("--rl.slide-max-log 0").try_start().is_err());
+    assert!(Server::build()
+        .args("--rl.slide-max-log 0")
+        .try_start()
+        .is_err());
 }
 
 #[test]
@@ -274,14 +348,24 @@ fn info_counts() {
         rl_slide_allowed rl_slide_denied rl_fixed_allowed rl_fixed_denied";
     for section in ["rl_stats", "modules", "everything"] {
         for name in names.split_whitespace() {
-            let value = client.info(section, name).unwrap_or_else(|| panic!("{name} in INFO {section}"));
+            let value = client
+                .info(section, name)
+                .unwrap_or_else(|| panic!("{name} in INFO {section}"));
             assert!(value.parse::<u64>().is_ok(), "{name}:{value}");
         }
     }
     let counts = |c: &mut support::Client| -> Vec<i64> {
-        ["rl_allowed", "rl_denied", "rl_slide_allowed", "rl_slide_denied", "rl_fixed_allowed", "rl_fixed_denied", "rl_errors"]
-            .map(|name| c.info_int("rl_stats", name))
-            .to_vec()
+        [
+            "rl_allowed",
+            "rl_denied",
+            "rl_slide_allowed",
+            "rl_slide_denied",
+            "rl_fixed_allowed",
+            "rl_fixed_denied",
+            "rl_errors",
+        ]
+        .map(|name| c.info_int("rl_stats", name))
+        .to_vec()
     };
     assert_eq!(counts(&mut client), [0; 7]);
     client.ok("RL.CHARGE k SLIDE 1 1h FIXED 5 1h");

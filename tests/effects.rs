@@ -15,19 +15,55 @@ struct Limiter {
 }
 
 const LIMITERS: &[Limiter] = &[
-    Limiter { name: "token", charge: "RL.TOKEN k 2 1 PER 1h", quiet: &["RL.PEEK k", "RL.PEEK k TOKEN 2 1 PER 1h"] },
-    Limiter { name: "leaky", charge: "RL.LEAKY k 2 1 PER 1h", quiet: &["RL.PEEK k", "RL.INSPECT k"] },
-    Limiter { name: "slide", charge: "RL.SLIDE k 2 1h", quiet: &["RL.PEEK k", "RL.SLIDE k 2 1h COST 9"] },
-    Limiter { name: "blocks", charge: "RL.SLIDE k 2 1h BLOCKS 4", quiet: &["RL.PEEK k", "RL.INSPECT k"] },
-    Limiter { name: "fixed", charge: "RL.FIXED k 2 1h", quiet: &["RL.PEEK k", "RL.REFUND k AGE 2h"] },
-    Limiter { name: "aligned", charge: "RL.FIXED k 2 1h ALIGN 5m", quiet: &["RL.PEEK k"] },
+    Limiter {
+        name: "token",
+        charge: "RL.TOKEN k 2 1 PER 1h",
+        quiet: &["RL.PEEK k", "RL.PEEK k TOKEN 2 1 PER 1h"],
+    },
+    Limiter {
+        name: "leaky",
+        charge: "RL.LEAKY k 2 1 PER 1h",
+        quiet: &["RL.PEEK k", "RL.INSPECT k"],
+    },
+    Limiter {
+        name: "slide",
+        charge: "RL.SLIDE k 2 1h",
+        quiet: &["RL.PEEK k", "RL.SLIDE k 2 1h COST 9"],
+    },
+    Limiter {
+        name: "blocks",
+        charge: "RL.SLIDE k 2 1h BLOCKS 4",
+        quiet: &["RL.PEEK k", "RL.INSPECT k"],
+    },
+    Limiter {
+        name: "fixed",
+        charge: "RL.FIXED k 2 1h",
+        quiet: &["RL.PEEK k", "RL.REFUND k AGE 2h"],
+    },
+    Limiter {
+        name: "aligned",
+        charge: "RL.FIXED k 2 1h ALIGN 5m",
+        quiet: &["RL.PEEK k"],
+    },
     Limiter {
         name: "rules",
         charge: "RL.CHARGE k FIXED 5 1h SLIDE 2 1h",
-        quiet: &["RL.PEEK k", "RL.PEEK k FIXED 1 1m", "RL.CHARGE k FIXED 5 1h SLIDE 2 1h COST 0 1"],
+        quiet: &[
+            "RL.PEEK k",
+            "RL.PEEK k FIXED 1 1m",
+            "RL.CHARGE k FIXED 5 1h SLIDE 2 1h COST 0 1",
+        ],
     },
-    Limiter { name: "keys", charge: "RL.MCHARGE 2 k j FIXED 2 1h SLIDE 5 1h", quiet: &["RL.PEEK j COST 9"] },
-    Limiter { name: "throttle", charge: "CL.THROTTLE k 1 1 3600", quiet: &["CL.THROTTLE k 1 1 3600 0"] },
+    Limiter {
+        name: "keys",
+        charge: "RL.MCHARGE 2 k j FIXED 2 1h SLIDE 5 1h",
+        quiet: &["RL.PEEK j COST 9"],
+    },
+    Limiter {
+        name: "throttle",
+        charge: "CL.THROTTLE k 1 1 3600",
+        quiet: &["CL.THROTTLE k 1 1 3600 0"],
+    },
 ];
 
 /// Calls that fail or find nothing, whatever the key holds; `none` is a missing key.
@@ -65,7 +101,9 @@ fn trace(server: &Server, client: &mut Client) -> Trace {
         dirty: client.info_int("persistence", "rdb_changes_since_last_save"),
         aof_bytes: aof(server).len() as u64,
         offset: client.info_int("replication", "master_repl_offset"),
-        expires_at: ["k", "j", "none"].map(|key| client.int(&format!("PEXPIRETIME {key}"))).to_vec(),
+        expires_at: ["k", "j", "none"]
+            .map(|key| client.int(&format!("PEXPIRETIME {key}")))
+            .to_vec(),
         keys: client.int("DBSIZE"),
         memory: client.call("MEMORY USAGE k"),
         digest: client.call("DEBUG DIGEST"),
@@ -80,13 +118,19 @@ fn aof(server: &Server) -> Vec<u8> {
         .filter(|path| path.to_string_lossy().ends_with(".aof"))
         .collect();
     files.sort();
-    files.iter().flat_map(|path| std::fs::read(path).expect("append-only file")).collect()
+    files
+        .iter()
+        .flat_map(|path| std::fs::read(path).expect("append-only file"))
+        .collect()
 }
 
 /// A primary with an append-only file and a replica, so that every stream is on. The primary sends its
 /// replica nothing on its own account: the period of its pings is longer than any test.
 fn watched() -> (Server, Server) {
-    let server = Server::build().append_only().args("--repl-ping-replica-period 3600").start();
+    let server = Server::build()
+        .append_only()
+        .args("--repl-ping-replica-period 3600")
+        .start();
     let replica = Server::build().replica_of(&server).start();
     server.wait_for(&replica);
     (server, replica)
@@ -101,10 +145,20 @@ fn what_changes_nothing_leaves_no_trace() {
         (0..2).for_each(|_| drop(client.ok(limiter.charge)));
         server.wait_for(&replica);
         let before = trace(&server, &mut client);
-        for line in [limiter.charge].iter().chain(limiter.quiet).chain(FRUITLESS) {
+        for line in [limiter.charge]
+            .iter()
+            .chain(limiter.quiet)
+            .chain(FRUITLESS)
+        {
             (0..20).for_each(|_| drop(client.call(line)));
             let after = trace(&server, &mut client);
-            assert_eq!(after, before, "{}: {line} left a trace: {}", limiter.name, show(&client.call(line)));
+            assert_eq!(
+                after,
+                before,
+                "{}: {line} left a trace: {}",
+                limiter.name,
+                show(&client.call(line))
+            );
         }
     }
     server.assert_well();
@@ -127,7 +181,12 @@ fn an_allowed_call_is_one_change_and_one_command_in_the_stream() {
             assert_eq!(names, ["rl.x"], "{}", limiter.name);
         }
         server.wait_for(&replica);
-        assert_eq!(replica.client().ok("DUMP k"), client.ok("DUMP k"), "{}", limiter.name);
+        assert_eq!(
+            replica.client().ok("DUMP k"),
+            client.ok("DUMP k"),
+            "{}",
+            limiter.name
+        );
     }
 }
 
@@ -151,16 +210,27 @@ fn a_transaction_is_one_unit_in_the_stream() {
     let mut client = server.client();
     let written = aof(&server).len();
     client.ok("MULTI");
-    for line in ["RL.TOKEN a 5 1", "SET s 1", "RL.SLIDE b 1 1h", "RL.SLIDE b 1 1h", "RL.MCHARGE 2 c d FIXED 5 1h FIXED 5 1h"] {
+    for line in [
+        "RL.TOKEN a 5 1",
+        "SET s 1",
+        "RL.SLIDE b 1 1h",
+        "RL.SLIDE b 1 1h",
+        "RL.MCHARGE 2 c d FIXED 5 1h FIXED 5 1h",
+    ] {
         client.ok(line);
     }
     client.ok("EXEC");
-    assert_eq!(commands(&aof(&server)[written..]), ["multi", "rl.x", "set", "rl.x", "rl.x", "exec"]);
+    assert_eq!(
+        commands(&aof(&server)[written..]),
+        ["multi", "rl.x", "set", "rl.x", "rl.x", "exec"]
+    );
     let written = aof(&server).len();
     let script = "redis.call('RL.TOKEN', KEYS[1], 5, 1) return redis.call('RL.TOKEN', KEYS[1], 5, 1, 'COST', 9)";
     client.run(&["EVAL", script, "1", "e"]);
-    let names: Vec<String> =
-        commands(&aof(&server)[written..]).into_iter().filter(|n| n != "multi" && n != "exec").collect();
+    let names: Vec<String> = commands(&aof(&server)[written..])
+        .into_iter()
+        .filter(|n| n != "multi" && n != "exec")
+        .collect();
     assert_eq!(names, ["rl.x"]);
 }
 
@@ -177,8 +247,19 @@ fn watch_is_broken_by_a_charge_and_by_nothing_else() {
     };
     assert_eq!(exec_after("RL.SLIDE k 2 1h"), Value::Nil);
     assert_eq!(exec_after("RL.SLIDE k 2 1h"), Value::Nil);
-    for line in ["RL.SLIDE k 2 1h", "RL.PEEK k", "RL.INSPECT k", "RL.TOKEN k 5 1", "RL.SLIDE k 0 1h", "RL.REFUND k AGE 2h"] {
-        assert_eq!(exec_after(line), Value::Array(vec![Value::SimpleString("PONG".into())]), "{line}");
+    for line in [
+        "RL.SLIDE k 2 1h",
+        "RL.PEEK k",
+        "RL.INSPECT k",
+        "RL.TOKEN k 5 1",
+        "RL.SLIDE k 0 1h",
+        "RL.REFUND k AGE 2h",
+    ] {
+        assert_eq!(
+            exec_after(line),
+            Value::Array(vec![Value::SimpleString("PONG".into())]),
+            "{line}"
+        );
     }
     assert_eq!(exec_after("RL.REFUND k"), Value::Nil);
 }
@@ -197,7 +278,13 @@ fn client_tracking_hears_of_a_charge_and_of_nothing_else() {
     };
     assert_eq!(pushes_after("RL.FIXED k 2 1h"), 1);
     assert_eq!(pushes_after("RL.FIXED k 2 1h"), 1);
-    for line in ["RL.FIXED k 2 1h", "RL.PEEK k", "RL.INSPECT k", "RL.TOKEN k 5 1", "RL.FIXED k 2 x"] {
+    for line in [
+        "RL.FIXED k 2 1h",
+        "RL.PEEK k",
+        "RL.INSPECT k",
+        "RL.TOKEN k 5 1",
+        "RL.FIXED k 2 x",
+    ] {
         assert_eq!(pushes_after(line), 0, "{line}");
     }
     assert_eq!(pushes_after("RL.REFUND k"), 1);
@@ -214,7 +301,10 @@ fn events(client: &mut Client, subscriber: &mut Client, line: &str) -> Vec<Strin
         match words.as_slice() {
             [_, _, channel, _] if channel == "end" => return seen,
             [_, _, channel, key] => {
-                seen.push(format!("{} {key}", channel.trim_start_matches("__keyevent@0__:")));
+                seen.push(format!(
+                    "{} {key}",
+                    channel.trim_start_matches("__keyevent@0__:")
+                ));
             }
             _ => panic!("not a message: {}", show(&message)),
         }
@@ -235,8 +325,14 @@ fn events_are_one_per_changed_key() {
     assert!(after("RL.PEEK k").is_empty());
     assert!(after("RL.INSPECT k").is_empty());
     assert!(after("RL.SLIDE k 5 1h").is_empty());
-    assert!(after("RL.TOKEN k 2 1 PER 2h").is_empty(), "changed settings of a denied call are stored in silence");
-    assert_eq!(after("RL.MCHARGE 2 a b FIXED 2 1h FIXED 2 1h"), ["rl.charge a", "rl.charge b"]);
+    assert!(
+        after("RL.TOKEN k 2 1 PER 2h").is_empty(),
+        "changed settings of a denied call are stored in silence"
+    );
+    assert_eq!(
+        after("RL.MCHARGE 2 a b FIXED 2 1h FIXED 2 1h"),
+        ["rl.charge a", "rl.charge b"]
+    );
     assert_eq!(after("RL.REFUND a"), ["rl.refund a"]);
     assert!(after("RL.REFUND none").is_empty());
     assert_eq!(after("DEL k"), ["del k"]);
@@ -249,7 +345,11 @@ fn events_are_one_per_changed_key() {
 fn a_flood_of_denials_grows_nothing() {
     let server = Server::start();
     let mut client = server.client();
-    for charge in ["RL.SLIDE k 10 15m", "RL.SLIDE k 10 15m BLOCKS 10", "RL.TOKEN k 10 1 PER 1h"] {
+    for charge in [
+        "RL.SLIDE k 10 15m",
+        "RL.SLIDE k 10 15m BLOCKS 10",
+        "RL.TOKEN k 10 1 PER 1h",
+    ] {
         client.ok("FLUSHALL");
         (0..10).for_each(|_| drop(client.ok(charge)));
         let before = client.int("MEMORY USAGE k");
@@ -257,7 +357,9 @@ fn a_flood_of_denials_grows_nothing() {
         for _ in 0..100 {
             server.clock.advance(1000);
             let replies = client.pipeline(&batch);
-            assert!(replies.iter().all(|r| support::client::ints(r).first() == Some(&0)));
+            assert!(replies
+                .iter()
+                .all(|r| support::client::ints(r).first() == Some(&0)));
         }
         assert_eq!(client.int("MEMORY USAGE k"), before, "{charge}");
     }
@@ -266,7 +368,9 @@ fn a_flood_of_denials_grows_nothing() {
 /// A client that asks for the replication stream as a replica does, and sees what a charge sends.
 #[test]
 fn the_stream_carries_results_not_calls() {
-    let server = Server::build().args("--repl-ping-replica-period 3600").start();
+    let server = Server::build()
+        .args("--repl-ping-replica-period 3600")
+        .start();
     let mut client = server.client();
     client.ok("RL.TOKEN k 2 1 PER 1h");
     let mut replica = server.client();
@@ -274,10 +378,16 @@ fn the_stream_carries_results_not_calls() {
         replica.ok(line);
     }
     let reply = replica.call("PSYNC ? -1");
-    assert!(text(&reply).is_some_and(|t| t.starts_with("FULLRESYNC")), "{}", show(&reply));
+    assert!(
+        text(&reply).is_some_and(|t| t.starts_with("FULLRESYNC")),
+        "{}",
+        show(&reply)
+    );
     let mut stream = std::io::BufReader::new(replica.into_stream());
     skip_snapshot(&mut stream);
-    until("the replica to be on", || client.info("replication", "connected_slaves").as_deref() == Some("1"));
+    until("the replica to be on", || {
+        client.info("replication", "connected_slaves").as_deref() == Some("1")
+    });
     // Two denials around one allowed call: the stream holds one command, then the end mark.
     client.ok("RL.SLIDE j 1 1h");
     client.ok("RL.SLIDE j 1 1h");
@@ -299,9 +409,20 @@ fn skip_snapshot(stream: &mut impl std::io::BufRead) {
     let mut line = String::new();
     while line.trim().is_empty() {
         line.clear();
-        assert!(stream.read_line(&mut line).expect("snapshot") > 0, "the link was closed");
+        assert!(
+            stream.read_line(&mut line).expect("snapshot") > 0,
+            "the link was closed"
+        );
     }
-    let length: u64 = line.trim().trim_start_matches('$').parse().expect("a length: no diskless capability was told");
-    let copied = std::io::copy(&mut std::io::Read::take(stream, length), &mut std::io::sink()).expect("snapshot");
+    let length: u64 = line
+        .trim()
+        .trim_start_matches('$')
+        .parse()
+        .expect("a length: no diskless capability was told");
+    let copied = std::io::copy(
+        &mut std::io::Read::take(stream, length),
+        &mut std::io::sink(),
+    )
+    .expect("snapshot");
     assert_eq!(copied, length);
 }

@@ -22,7 +22,10 @@ impl State {
     fn of(server: &Server) -> State {
         let mut client = server.client();
         let keys = keys(&mut client);
-        State { pictures: pictures(&mut client, &keys), policies: policies(&mut client) }
+        State {
+            pictures: pictures(&mut client, &keys),
+            policies: policies(&mut client),
+        }
     }
 
     /// Compares with what the server holds now. A key whose time is over may have gone; where the server has
@@ -61,7 +64,12 @@ fn rewrite(client: &mut Client) {
         client.info_int("persistence", "aof_rewrite_in_progress") == 0
             && client.info_int("persistence", "aof_rewrite_scheduled") == 0
     });
-    assert_eq!(client.info("persistence", "aof_last_bgrewrite_status").as_deref(), Some("ok"));
+    assert_eq!(
+        client
+            .info("persistence", "aof_last_bgrewrite_status")
+            .as_deref(),
+        Some("ok")
+    );
 }
 
 #[test]
@@ -103,7 +111,9 @@ fn replay_of_the_append_only_file_at_once_and_later() {
 #[test]
 fn rewrite_with_and_without_preamble() {
     for preamble in ["yes", "no"] {
-        let builder = Server::build().append_only().option("aof-use-rdb-preamble", preamble);
+        let builder = Server::build()
+            .append_only()
+            .option("aof-use-rdb-preamble", preamble);
         let mut server = filled(builder, 4);
         let before = State::of(&server);
         rewrite(&mut server.client());
@@ -125,14 +135,18 @@ fn rewrite_with_and_without_preamble() {
 #[test]
 fn rewrite_while_calls_come_in() {
     for preamble in ["yes", "no"] {
-        let builder = Server::build().append_only().option("aof-use-rdb-preamble", preamble);
+        let builder = Server::build()
+            .append_only()
+            .option("aof-use-rdb-preamble", preamble);
         let mut server = filled(builder.args("--rdb-key-save-delay 2000"), 6);
         let mut client = server.client();
         client.ok("BGREWRITEAOF");
         Work::new(7).run(&server, &mut client, 300);
         client.ok("RL.POLICY SET late FIXED 3 1m");
         client.ok("CONFIG SET rdb-key-save-delay 0");
-        until("rewrite", || client.info_int("persistence", "aof_rewrite_in_progress") == 0);
+        until("rewrite", || {
+            client.info_int("persistence", "aof_rewrite_in_progress") == 0
+        });
         let before = State::of(&server);
         server.restart();
         before.assert_back(&server);
@@ -163,9 +177,18 @@ fn dump_and_restore() {
         let dump = picture.dump.clone().expect("a dump");
         client.ok(&format!("DEL {}", picture.key));
         let ttl = picture.expires_at.max(0).to_string();
-        let words = [b"RESTORE".as_slice(), picture.key.as_bytes(), ttl.as_bytes(), &dump, b"ABSTTL"];
+        let words = [
+            b"RESTORE".as_slice(),
+            picture.key.as_bytes(),
+            ttl.as_bytes(),
+            &dump,
+            b"ABSTTL",
+        ];
         assert_eq!(client.run(&words), Value::Okay, "{}", picture.key);
-        assert_eq!(pictures(&mut client, &[picture.key.clone()]), [picture]);
+        assert_eq!(
+            pictures(&mut client, std::slice::from_ref(&picture.key)),
+            [picture]
+        );
     }
 }
 
@@ -177,10 +200,16 @@ fn shapes(client: &mut Client) -> Vec<Vec<u8>> {
         ("leaky", "RL.LEAKY leaky 5 3 FORCE COST 9"),
         ("slide", "RL.SLIDE slide 50 1h COST 3"),
         ("slide", "RL.SLIDE slide 50 1h"),
-        ("blocks", "RL.SLIDE blocks 5000000000 1h BLOCKS 9 COST 4000000000"),
+        (
+            "blocks",
+            "RL.SLIDE blocks 5000000000 1h BLOCKS 9 COST 4000000000",
+        ),
         ("fixed", "RL.FIXED fixed 5 1h"),
         ("aligned", "RL.FIXED aligned 5 1d ALIGN -8h"),
-        ("list", "RL.CHARGE list SLIDE 5 1h TOKEN 9 1 FIXED 3 1d LEAKY 7 1 COST 1 0 2 3"),
+        (
+            "list",
+            "RL.CHARGE list SLIDE 5 1h TOKEN 9 1 FIXED 3 1d LEAKY 7 1 COST 1 0 2 3",
+        ),
         ("policy", "RL.CHARGE policy POLICY gold POLICY dry"),
     ];
     set_policies(client);
@@ -200,12 +229,22 @@ fn shapes(client: &mut Client) -> Vec<Vec<u8>> {
 /// checksum always fits, so that the module itself must notice. The first byte, the server's own mark of the
 /// data type, is left alone: with another the module is not asked.
 #[track_caller]
-fn whole_or_nothing(client: &mut Client, original: &[u8], body: &[u8], version: [u8; 2], what: &str) {
+fn whole_or_nothing(
+    client: &mut Client,
+    original: &[u8],
+    body: &[u8],
+    version: [u8; 2],
+    what: &str,
+) {
     let payload = seal(body, version);
     let reply = client.run(&[b"RESTORE".as_slice(), b"victim", b"0", &payload]);
     if !is_error(&reply) {
         let back = client.ok("DUMP victim");
-        assert!(matches!(&back, Value::BulkString(b) if b == original), "{what}: half read, {}", show(&back));
+        assert!(
+            matches!(&back, Value::BulkString(b) if b == original),
+            "{what}: half read, {}",
+            show(&back)
+        );
         client.ok("DEL victim");
     }
 }
@@ -220,7 +259,13 @@ fn flipped_bits_are_refused() {
             for bit in 0..8 {
                 let mut broken = body.clone();
                 broken[place] ^= 1 << bit;
-                whole_or_nothing(&mut client, &original, &broken, version, &format!("bit {bit} of byte {place}"));
+                whole_or_nothing(
+                    &mut client,
+                    &original,
+                    &broken,
+                    version,
+                    &format!("bit {bit} of byte {place}"),
+                );
             }
         }
     }
@@ -244,7 +289,13 @@ fn cut_and_grown_payloads_are_refused() {
         for place in 1..body.len() {
             for byte in [0, 1, 0x7f, 0xff] {
                 let grown = [&body[..place], &[byte], &body[place..]].concat();
-                whole_or_nothing(&mut client, &original, &grown, version, &format!("a byte more at {place}"));
+                whole_or_nothing(
+                    &mut client,
+                    &original,
+                    &grown,
+                    version,
+                    &format!("a byte more at {place}"),
+                );
             }
         }
     }
@@ -268,7 +319,9 @@ fn random_payloads_are_refused() {
                 let place = rng.random_range(1..body.len());
                 body[place] = rng.random();
             }),
-            1 => body[from..].iter_mut().for_each(|byte| *byte = rng.random()),
+            1 => body[from..]
+                .iter_mut()
+                .for_each(|byte| *byte = rng.random()),
             _ => {
                 // The head of one value on the tail of another.
                 body.truncate(from);

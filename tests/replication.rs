@@ -4,15 +4,20 @@ mod support;
 
 use redis::Value;
 use support::client::show;
-use support::server::Cluster;
 use support::work::{keys, pictures, policies, set_policies, Work};
-use support::{until, Client, Server};
+use support::{until, Client, Cluster, Server};
 
 const CALLS: usize = 3000;
 const THIRTY_SECONDS: i64 = 30_000_000;
 
 /// Random calls in batches; after each, the replicas' clocks follow, as far off as they were.
-fn work(seed: u64, calls: usize, primary: &Server, replicas: &[(&Server, i64)], mut between: impl FnMut(usize)) {
+fn work(
+    seed: u64,
+    calls: usize,
+    primary: &Server,
+    replicas: &[(&Server, i64)],
+    mut between: impl FnMut(usize),
+) {
     let mut client = primary.client();
     let mut work = Work::new(seed);
     for batch in 0..calls / 100 {
@@ -50,7 +55,10 @@ fn replicas_with_clocks_ahead_and_behind_are_equal() {
     let behind = Server::build().append_only().replica_of(&primary).start();
     let mut replicas = [ahead, behind];
     {
-        let pairs = [(&replicas[0], THIRTY_SECONDS), (&replicas[1], -THIRTY_SECONDS)];
+        let pairs = [
+            (&replicas[0], THIRTY_SECONDS),
+            (&replicas[1], -THIRTY_SECONDS),
+        ];
         work(11, CALLS, &primary, &pairs, |_| ());
     }
     set_policies(&mut primary.client());
@@ -72,11 +80,17 @@ fn a_broken_link_resumes() {
     let replica = Server::build().replica_of(&primary).start();
     primary.wait_for(&replica);
     let mut admin = primary.client();
-    work(12, CALLS, &primary, &[(&replica, THIRTY_SECONDS)], |batch| {
-        if batch % 5 == 2 {
-            admin.ok("CLIENT KILL TYPE replica");
-        }
-    });
+    work(
+        12,
+        CALLS,
+        &primary,
+        &[(&replica, THIRTY_SECONDS)],
+        |batch| {
+            if batch % 5 == 2 {
+                admin.ok("CLIENT KILL TYPE replica");
+            }
+        },
+    );
     assert_same(&primary, &replica);
 }
 
@@ -136,11 +150,19 @@ fn a_chain_of_replicas_is_equal() {
     let primary = Server::start();
     let middle = Server::build().replica_of(&primary).start();
     let last = Server::build().append_only().replica_of(&middle).start();
-    work(16, 1000, &primary, &[(&middle, 0), (&last, THIRTY_SECONDS)], |_| ());
+    work(
+        16,
+        1000,
+        &primary,
+        &[(&middle, 0), (&last, THIRTY_SECONDS)],
+        |_| (),
+    );
     assert_same(&primary, &middle);
     primary.client().ok("SET end mark");
     let mut client = last.client();
-    until("the end of the chain", || show(&client.call("GET end")) == "mark");
+    until("the end of the chain", || {
+        show(&client.call("GET end")) == "mark"
+    });
     let mut here = primary.client();
     for key in keys(&mut here) {
         let digest = |c: &mut Client| show(&c.ok(&format!("DEBUG DIGEST-VALUE {key}")));
@@ -157,7 +179,10 @@ fn what_a_denied_call_stores_is_replicated() {
     let same = |client: &mut Client| {
         primary.wait_for(&replica);
         assert_eq!(client.ok("DUMP k"), replica.client().ok("DUMP k"));
-        assert_eq!(client.int("PEXPIRETIME k"), replica.client().int("PEXPIRETIME k"));
+        assert_eq!(
+            client.int("PEXPIRETIME k"),
+            replica.client().int("PEXPIRETIME k")
+        );
     };
     client.ok("RL.TOKEN k 3 1 PER 1h COST 3");
     same(&mut client);
@@ -171,9 +196,15 @@ fn what_a_denied_call_stores_is_replicated() {
     assert_eq!(client.six("RL.TOKEN k 3 1 PER 2h")[0], 0);
     assert_ne!(client.ok("DUMP k"), before);
     same(&mut client);
-    let before = (client.ok("DUMP k"), client.info_int("replication", "master_repl_offset"));
+    let before = (
+        client.ok("DUMP k"),
+        client.info_int("replication", "master_repl_offset"),
+    );
     assert_eq!(client.six("RL.TOKEN k 3 1 PER 2h")[0], 0);
-    let after = (client.ok("DUMP k"), client.info_int("replication", "master_repl_offset"));
+    let after = (
+        client.ok("DUMP k"),
+        client.info_int("replication", "master_repl_offset"),
+    );
     assert_eq!(before.0, after.0, "the repair is one-off");
     same(&mut client);
 }
@@ -182,27 +213,52 @@ fn what_a_denied_call_stores_is_replicated() {
 #[test]
 fn a_cluster_routes_by_key() {
     let cluster = Cluster::start(0);
-    for line in ["RL.TOKEN KEY 5 1", "RL.PEEK KEY", "RL.REFUND KEY", "RL.INSPECT KEY", "RL.MCHARGE 1 KEY FIXED 5 1h", "CL.THROTTLE KEY 4 1 1"] {
+    for line in [
+        "RL.TOKEN KEY 5 1",
+        "RL.PEEK KEY",
+        "RL.REFUND KEY",
+        "RL.INSPECT KEY",
+        "RL.MCHARGE 1 KEY FIXED 5 1h",
+        "CL.THROTTLE KEY 4 1 1",
+    ] {
         let key = format!("key:{}", line.len());
         let line = line.replace("KEY", &key);
         let owner = cluster.owner(&key).port;
         for node in &cluster.primaries {
             let reply = show(&node.client().call(&line));
-            assert_eq!(reply.starts_with("MOVED"), node.port != owner, "{line}: {reply}");
+            assert_eq!(
+                reply.starts_with("MOVED"),
+                node.port != owner,
+                "{line}: {reply}"
+            );
         }
     }
     let owner = cluster.owner("{u}:a");
     let mut client = owner.client();
     client.ok("RL.MCHARGE 2 {u}:a {u}:b FIXED 5 1h FIXED 5 1h");
     for node in &cluster.primaries {
-        let reply = show(&node.client().call("RL.MCHARGE 2 {u}:a {v}:b FIXED 5 1h FIXED 5 1h"));
+        let reply = show(
+            &node
+                .client()
+                .call("RL.MCHARGE 2 {u}:a {v}:b FIXED 5 1h FIXED 5 1h"),
+        );
         assert!(reply.starts_with("CROSSSLOT"), "{reply}");
-        let reply = show(&node.client().call("RL.MCHARGE 2 {u}:a {u}:b FIXED 5 1h FIXED 5 1h"));
-        assert_eq!(reply.starts_with("MOVED"), node.port != owner.port, "{reply}");
+        let reply = show(
+            &node
+                .client()
+                .call("RL.MCHARGE 2 {u}:a {u}:b FIXED 5 1h FIXED 5 1h"),
+        );
+        assert_eq!(
+            reply.starts_with("MOVED"),
+            node.port != owner.port,
+            "{reply}"
+        );
         let script = "return redis.call('RL.MCHARGE', 2, KEYS[1], '{v}:b', 'FIXED', 5, '1h', 'FIXED', 5, '1h')";
         let reply = show(&node.client().run(&["EVAL", script, "1", "{u}:a"]));
         assert!(node.port != owner.port || reply.contains("slot"), "{reply}");
     }
-    let Value::Array(peek) = client.ok("RL.PEEK {u}:a") else { panic!("PEEK") };
+    let Value::Array(peek) = client.ok("RL.PEEK {u}:a") else {
+        panic!("PEEK")
+    };
     assert_eq!(peek[1], Value::Int(3), "two charges went through");
 }

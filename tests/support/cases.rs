@@ -41,12 +41,20 @@ pub fn run(name: &str, source: &str) {
         server.assert_well();
         let of = faults.len();
         let faults = faults.join("\n");
-        assert!(of == 0, "RESP{protocol}: {of} of {count} lines of {name} failed:\n{faults}");
+        assert!(
+            of == 0,
+            "RESP{protocol}: {of} of {count} lines of {name} failed:\n{faults}"
+        );
     }
 }
 
 /// Runs all lines of a source; answers how many there were, and what was wrong with which.
-pub fn run_on(server: &Server, client: &mut Client, name: &str, source: &str) -> (usize, Vec<String>) {
+pub fn run_on(
+    server: &Server,
+    client: &mut Client,
+    name: &str,
+    source: &str,
+) -> (usize, Vec<String>) {
     let mut faults = Vec::new();
     let mut count = 0;
     for (number, line) in source.lines().enumerate() {
@@ -65,7 +73,11 @@ pub fn run_on(server: &Server, client: &mut Client, name: &str, source: &str) ->
 fn run_line(server: &Server, client: &mut Client, line: &str) -> Result<(), String> {
     if line == "!clear" {
         let reply = client.call("FLUSHALL");
-        return if reply == Value::Okay { Ok(()) } else { Err(show(&reply)) };
+        return if reply == Value::Okay {
+            Ok(())
+        } else {
+            Err(show(&reply))
+        };
     }
     let case = Case::parse(line).ok_or("not a line of a case file")?;
     server.clock.set(START_US + case.at_us);
@@ -75,8 +87,16 @@ fn run_line(server: &Server, client: &mut Client, line: &str) -> Result<(), Stri
         let reply = client.run(&words);
         if turn == case.times || case.every {
             compare(&name, case.expected, &reply).map_err(|why| {
-                let turn = if case.times > 1 { format!(" (call {turn})") } else { String::new() };
-                format!("expected {}, got {}{turn}: {why}", case.expected, show(&reply))
+                let turn = if case.times > 1 {
+                    format!(" (call {turn})")
+                } else {
+                    String::new()
+                };
+                format!(
+                    "expected {}, got {}{turn}: {why}",
+                    case.expected,
+                    show(&reply)
+                )
             })?;
         }
     }
@@ -96,14 +116,22 @@ impl<'a> Case<'a> {
         let (at, rest) = line.strip_prefix('@')?.split_once(' ')?;
         let (call, expected, every) = match rest.split_once(" -> ") {
             Some((call, expected)) => (call, expected, false),
-            None => rest.split_once(" => ").map(|(call, expected)| (call, expected, true))?,
+            None => rest
+                .split_once(" => ")
+                .map(|(call, expected)| (call, expected, true))?,
         };
         let call = call.trim();
         let (times, command) = match call.strip_prefix('x').and_then(|c| c.split_once(' ')) {
             Some((count, command)) => (count.parse().ok().filter(|n| *n > 0)?, command),
             None => (1, call),
         };
-        Some(Case { at_us: micros(at)?, times, every, command: command.trim(), expected: expected.trim() })
+        Some(Case {
+            at_us: micros(at)?,
+            times,
+            every,
+            command: command.trim(),
+            expected: expected.trim(),
+        })
     }
 }
 
@@ -115,7 +143,11 @@ fn micros(text: &str) -> Option<i64> {
     }
     let part: i64 = format!("{part:0<3}").parse().ok()?;
     let whole_us = whole.parse::<i64>().ok()? * 1000;
-    Some(if whole.starts_with('-') { whole_us - part } else { whole_us + part })
+    Some(if whole.starts_with('-') {
+        whole_us - part
+    } else {
+        whole_us + part
+    })
 }
 
 /// Commands whose decision carries one row per rule.
@@ -128,13 +160,22 @@ pub fn compare(command: &str, expected: &str, reply: &Value) -> Result<(), Strin
         "nil" => needs(*reply == Value::Nil, "not null"),
         "=" => needs(show(reply) == rest.trim(), "not equal"),
         "has" => {
-            let text = if texts(reply).is_empty() { show(reply) } else { texts(reply).join(" ") };
+            let text = if texts(reply).is_empty() {
+                show(reply)
+            } else {
+                texts(reply).join(" ")
+            };
             missing_word(&text, rest)
         }
         "in" => {
             let bounds: Vec<i64> = rest.split(' ').filter_map(|n| n.parse().ok()).collect();
-            let Value::Int(n) = reply else { return Err("not an integer".into()) };
-            needs(bounds.len() == 2 && (bounds[0]..=bounds[1]).contains(n), "out of range")
+            let Value::Int(n) = reply else {
+                return Err("not an integer".into());
+            };
+            needs(
+                bounds.len() == 2 && (bounds[0]..=bounds[1]).contains(n),
+                "out of range",
+            )
         }
         _ if first.starts_with(|c: char| c.is_ascii_uppercase()) => match error(reply) {
             Some(text) => missing_word(&text, expected),

@@ -26,13 +26,21 @@ impl Client {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        Ok(Client { stream, parser: Parser::new(), pushes: Vec::new() })
+        Ok(Client {
+            stream,
+            parser: Parser::new(),
+            pushes: Vec::new(),
+        })
     }
 
     /// Speaks RESP2 or RESP3 from here on.
     pub fn hello(&mut self, protocol: u8) {
         let reply = self.call(&format!("HELLO {protocol}"));
-        assert!(matches!(reply, Value::Map(_) | Value::Array(_)), "HELLO: {}", show(&reply));
+        assert!(
+            matches!(reply, Value::Map(_) | Value::Array(_)),
+            "HELLO: {}",
+            show(&reply)
+        );
     }
 
     /// Sends one command given as words and returns its reply.
@@ -88,12 +96,16 @@ impl Client {
     pub fn info(&mut self, section: &str, field: &str) -> Option<String> {
         let all = self.text(&format!("INFO {section}"));
         let prefix = format!("{field}:");
-        all.lines().find_map(|line| line.strip_prefix(&prefix)).map(|v| v.trim().to_owned())
+        all.lines()
+            .find_map(|line| line.strip_prefix(&prefix))
+            .map(|v| v.trim().to_owned())
     }
 
     /// A numeric field of INFO; 0 where it is absent.
     pub fn info_int(&mut self, section: &str, field: &str) -> i64 {
-        self.info(section, field).and_then(|v| v.parse().ok()).unwrap_or(0)
+        self.info(section, field)
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0)
     }
 
     /// A setting as CONFIG GET shows it.
@@ -111,7 +123,9 @@ impl Client {
         for word in words {
             command.arg(word.as_ref());
         }
-        self.stream.write_all(&command.get_packed_command()).expect("send");
+        self.stream
+            .write_all(&command.get_packed_command())
+            .expect("send");
     }
 
     /// Sends many command lines in one write, then reads all replies.
@@ -186,24 +200,38 @@ fn word(text: &str) -> Vec<u8> {
 
 /// All leading integers of an array reply.
 pub fn ints(reply: &Value) -> Vec<i64> {
-    let Value::Array(items) = reply else { return Vec::new() };
-    items.iter().map_while(|item| if let Value::Int(n) = item { Some(*n) } else { None }).collect()
+    let Value::Array(items) = reply else {
+        return Vec::new();
+    };
+    items
+        .iter()
+        .map_while(|item| {
+            if let Value::Int(n) = item {
+                Some(*n)
+            } else {
+                None
+            }
+        })
+        .collect()
 }
 
 /// The decision in a reply: exactly six integers, then at most one array of rows.
 pub fn six(reply: &Value) -> Option<[i64; 6]> {
-    let Value::Array(items) = reply else { return None };
-    let tail_fits = match items.get(6..)? {
-        [] | [Value::Array(_)] => true,
-        _ => false,
+    let Value::Array(items) = reply else {
+        return None;
     };
+    let tail_fits = matches!(items.get(6..)?, [] | [Value::Array(_)]);
     ints(reply).try_into().ok().filter(|_| tail_fits)
 }
 
 /// The per-rule rows of CHARGE, MCHARGE, PEEK and REFUND.
 pub fn layers(reply: &Value) -> Option<Vec<[i64; 6]>> {
-    let Value::Array(items) = reply else { return None };
-    let Some(Value::Array(rows)) = items.get(6) else { return None };
+    let Value::Array(items) = reply else {
+        return None;
+    };
+    let Some(Value::Array(rows)) = items.get(6) else {
+        return None;
+    };
     rows.iter().map(six).collect()
 }
 
@@ -213,7 +241,9 @@ pub fn is_error(reply: &Value) -> bool {
 
 /// The text of an error reply, code first, as it stood on the wire.
 pub fn error(reply: &Value) -> Option<String> {
-    let Value::ServerError(e) = reply else { return None };
+    let Value::ServerError(e) = reply else {
+        return None;
+    };
     Some(match e.details() {
         Some(details) => format!("{} {details}", e.code()),
         None => e.code().to_owned(),
@@ -243,14 +273,21 @@ pub fn pairs(reply: &Value) -> Vec<(String, Value)> {
     let key = |k: &Value| text(k).unwrap_or_default();
     match reply {
         Value::Map(pairs) => pairs.iter().map(|(k, v)| (key(k), v.clone())).collect(),
-        Value::Array(flat) => flat.chunks(2).filter(|c| c.len() == 2).map(|c| (key(&c[0]), c[1].clone())).collect(),
+        Value::Array(flat) => flat
+            .chunks(2)
+            .filter(|c| c.len() == 2)
+            .map(|c| (key(&c[0]), c[1].clone()))
+            .collect(),
         _ => Vec::new(),
     }
 }
 
 /// One entry of a map reply.
 pub fn entry(reply: &Value, name: &str) -> Option<Value> {
-    pairs(reply).into_iter().find(|(k, _)| k == name).map(|(_, v)| v)
+    pairs(reply)
+        .into_iter()
+        .find(|(k, _)| k == name)
+        .map(|(_, v)| v)
 }
 
 /// A reply as a person reads it, for messages of failed tests.

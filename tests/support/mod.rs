@@ -10,6 +10,7 @@
 pub mod cases;
 pub mod client;
 pub mod clock;
+pub mod cluster;
 pub mod payload;
 pub mod server;
 pub mod wait;
@@ -17,5 +18,6 @@ pub mod work;
 
 pub use client::Client;
 pub use clock::Clock;
+pub use cluster::Cluster;
 pub use server::Server;
 pub use wait::until;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use super::client::{show, Client};
+use super::client::Client;
 use super::clock::Clock;
 use super::wait::until;
 
@@ -47,7 +47,8 @@ impl Builder {
 
     /// Gives the module arguments of its own: `"slide-max-log 5"`.
     pub fn module_args(mut self, line: &str) -> Builder {
-        self.module_args.extend(line.split_whitespace().map(str::to_owned));
+        self.module_args
+            .extend(line.split_whitespace().map(str::to_owned));
         self
     }
 
@@ -67,7 +68,9 @@ impl Builder {
     }
 
     pub fn cluster(self) -> Builder {
-        self.args("--cluster-enabled yes --cluster-node-timeout 5000 --cluster-config-file nodes.conf")
+        self.args(
+            "--cluster-enabled yes --cluster-node-timeout 5000 --cluster-config-file nodes.conf",
+        )
     }
 
     pub fn replica_of(self, primary: &Server) -> Builder {
@@ -76,13 +79,15 @@ impl Builder {
 
     #[track_caller]
     pub fn start(self) -> Server {
-        self.try_start().unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
+        self.try_start()
+            .unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
     }
 
     /// Starts the server; where it gives up, its log.
     pub fn try_start(self) -> Result<Server, String> {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{}-{number}", std::process::id()));
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("server-{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("server folder");
         let clock_file = dir.join("clock");
@@ -90,7 +95,13 @@ impl Builder {
             Some(ms) => Clock::running(&clock_file, ms),
             None => Clock::standing(&clock_file),
         };
-        let mut server = Server { child: None, port: 0, dir, clock, builder: self };
+        let mut server = Server {
+            child: None,
+            port: 0,
+            dir,
+            clock,
+            builder: self,
+        };
         let mut log = String::new();
         for _ in 0..5 {
             server.port = free_port();
@@ -124,22 +135,41 @@ impl Server {
     }
 
     pub fn build() -> Builder {
-        Builder { module: true, module_args: Vec::new(), args: Vec::new(), shift_ms: None }
+        Builder {
+            module: true,
+            module_args: Vec::new(),
+            args: Vec::new(),
+            shift_ms: None,
+        }
     }
 
     fn launch(&mut self) -> Result<(), String> {
         let program = std::env::var("RL_SERVER").unwrap_or_else(|_| "redis-server".into());
-        let log = fs::OpenOptions::new().create(true).append(true).open(self.log_path()).expect("log file");
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log_path())
+            .expect("log file");
         let mut command = Command::new(&program);
-        command.arg("--port").arg(self.port.to_string()).arg("--dir").arg(&self.dir);
+        command
+            .arg("--port")
+            .arg(self.port.to_string())
+            .arg("--dir")
+            .arg(&self.dir);
         for pair in COMMON {
             command.args(*pair);
         }
         command.args(&self.builder.args);
         if self.builder.module {
-            command.arg("--loadmodule").arg(module_path()).args(&self.builder.module_args);
+            command
+                .arg("--loadmodule")
+                .arg(module_path())
+                .args(&self.builder.module_args);
         }
-        command.stdin(Stdio::null()).stdout(log.try_clone().expect("log file")).stderr(log);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("log file"))
+            .stderr(log);
         self.clock.preload(&mut command, has_own_loader(&program));
         self.child = Some(command.spawn().unwrap_or_else(|e| panic!("{program}: {e}")));
         self.wait_until_ready()
@@ -174,7 +204,9 @@ impl Server {
 
     /// Whether the process is there; false after a crash.
     pub fn alive(&mut self) -> bool {
-        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        self.child
+            .as_mut()
+            .is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// The process is there, answers, and has logged no crash.
@@ -184,7 +216,10 @@ impl Server {
         assert_eq!(self.client().text("PING"), "PONG");
         let log = self.log();
         for trace in ["panicked at", "internal error", "BUG REPORT START"] {
-            assert!(!log.contains(trace), "the log tells of a fault ({trace}):\n{log}");
+            assert!(
+                !log.contains(trace),
+                "the log tells of a fault ({trace}):\n{log}"
+            );
         }
     }
 
@@ -231,7 +266,9 @@ impl Server {
 
     /// Adds server arguments for the next restart.
     pub fn add_args(&mut self, line: &str) {
-        self.builder.args.extend(line.split_whitespace().map(str::to_owned));
+        self.builder
+            .args
+            .extend(line.split_whitespace().map(str::to_owned));
     }
 
     /// Kind, major and minor version, as the server itself says.
@@ -239,10 +276,17 @@ impl Server {
         let mut client = self.client();
         let (kind, text) = match client.info("server", "valkey_version") {
             Some(text) => (Kind::Valkey, text),
-            None => (Kind::Redis, client.info("server", "redis_version").expect("a version")),
+            None => (
+                Kind::Redis,
+                client.info("server", "redis_version").expect("a version"),
+            ),
         };
         let mut numbers = text.split('.').map(|n| n.parse().unwrap_or(0));
-        (kind, numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+        (
+            kind,
+            numbers.next().unwrap_or(0),
+            numbers.next().unwrap_or(0),
+        )
     }
 
     /// Whether this is Redis of at least that version (false on every Valkey).
@@ -269,7 +313,11 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("--- log of the server on port {}:\n{}", self.port, self.log());
+            eprintln!(
+                "--- log of the server on port {}:\n{}",
+                self.port,
+                self.log()
+            );
         }
         self.kill();
         let _ = fs::remove_dir_all(&self.dir);
@@ -314,85 +362,15 @@ pub fn module_path() -> PathBuf {
         return fs::canonicalize(&path).unwrap_or_else(|e| panic!("RL_MODULE {path}: {e}"));
     }
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let path = tmp.parent().unwrap_or(tmp).join("release").join("libredis_rl.so");
-    assert!(path.is_file(), "no {}: run `cargo build --release` first, or set RL_MODULE", path.display());
+    let path = tmp
+        .parent()
+        .unwrap_or(tmp)
+        .join("release")
+        .join("libredis_rl.so");
+    assert!(
+        path.is_file(),
+        "no {}: run `cargo build --release` first, or set RL_MODULE",
+        path.display()
+    );
     path
-}
-
-/// Three primaries that share the slots, each with so many replicas. The clocks run: a cluster needs time.
-pub struct Cluster {
-    pub primaries: Vec<Server>,
-    pub replicas: Vec<Server>,
-}
-
-impl Cluster {
-    #[track_caller]
-    pub fn start(replicas_each: usize) -> Cluster {
-        Cluster::of(replicas_each, Server::build)
-    }
-
-    #[track_caller]
-    pub fn start_without_module(replicas_each: usize) -> Cluster {
-        Cluster::of(replicas_each, || Server::build().without_module())
-    }
-
-    #[track_caller]
-    fn of(replicas_each: usize, build: fn() -> Builder) -> Cluster {
-        let node = || build().running_clock(0).cluster().start();
-        let primaries: Vec<Server> = (0..3).map(|_| node()).collect();
-        let replicas: Vec<Server> = (0..3 * replicas_each).map(|_| node()).collect();
-        let slots = [(0, 5460), (5461, 10922), (10923, 16383)];
-        for (number, (server, (from, to))) in primaries.iter().zip(slots).enumerate() {
-            let mut client = server.client();
-            client.ok(&format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1));
-            client.ok(&format!("CLUSTER ADDSLOTSRANGE {from} {to}"));
-        }
-        let cluster = Cluster { primaries, replicas };
-        let first = cluster.primaries[0].port;
-        for node in cluster.nodes().skip(1) {
-            node.client().ok(&format!("CLUSTER MEET 127.0.0.1 {first}"));
-        }
-        let known = cluster.nodes().count() as i64;
-        cluster.wait_all("all nodes known", |c| c.info_cluster("cluster_known_nodes") == known);
-        for (number, replica) in cluster.replicas.iter().enumerate() {
-            let id = cluster.primaries[number % 3].client().text("CLUSTER MYID");
-            let mut client = replica.client();
-            until("CLUSTER REPLICATE", || client.call(&format!("CLUSTER REPLICATE {id}")) == Value::Okay);
-        }
-        cluster.wait_all("cluster state ok", |c| c.text("CLUSTER INFO").contains("cluster_state:ok"));
-        for (number, replica) in cluster.replicas.iter().enumerate() {
-            cluster.primaries[number % 3].wait_for(replica);
-        }
-        cluster
-    }
-
-    pub fn nodes(&self) -> impl Iterator<Item = &Server> {
-        self.primaries.iter().chain(&self.replicas)
-    }
-
-    fn wait_all(&self, what: &str, mut done: impl FnMut(&mut Client) -> bool) {
-        for node in self.nodes() {
-            let mut client = node.client();
-            until(what, || done(&mut client));
-        }
-    }
-
-    /// The primary that serves `key`, found as a client finds it: by following MOVED.
-    pub fn owner(&self, key: &str) -> &Server {
-        let reply = self.primaries[0].client().run(&["EXISTS", key]);
-        let text = show(&reply);
-        let Some(address) = text.strip_prefix("MOVED ").and_then(|rest| rest.split(' ').nth(1)) else {
-            return &self.primaries[0];
-        };
-        let port: u16 = address.rsplit(':').next().and_then(|p| p.parse().ok()).expect("port in MOVED");
-        self.primaries.iter().find(|s| s.port == port).expect("a known primary")
-    }
-}
-
-impl Client {
-    fn info_cluster(&mut self, field: &str) -> i64 {
-        let all = self.text("CLUSTER INFO");
-        let prefix = format!("{field}:");
-        all.lines().find_map(|l| l.strip_prefix(&prefix)).and_then(|v| v.trim().parse().ok()).unwrap_or(0)
-    }
 }

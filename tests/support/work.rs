@@ -12,7 +12,9 @@ pub struct Work {
 
 impl Work {
     pub fn new(seed: u64) -> Work {
-        Work { rng: StdRng::seed_from_u64(seed) }
+        Work {
+            rng: StdRng::seed_from_u64(seed),
+        }
     }
 
     /// Sends `calls` commands: plain ones, in MULTI and from Lua, while the clock moves on by 0 to 2 s.
@@ -54,7 +56,11 @@ impl Work {
         let number = self.rng.random_range(0..4);
         let cost = self.rng.random_range(1..4);
         let limit = if self.rng.random_ratio(1, 12) { 12 } else { 20 };
-        let force = if self.rng.random_ratio(1, 15) { " FORCE" } else { "" };
+        let force = if self.rng.random_ratio(1, 15) {
+            " FORCE"
+        } else {
+            ""
+        };
         let tail = format!("{force} COST {cost}");
         match self.rng.random_range(0..14) {
             0 => format!("RL.TOKEN token:{number} {limit} 3 PER 7s{tail}"),
@@ -64,8 +70,12 @@ impl Work {
             4 => format!("RL.FIXED fixed:{number} {limit} 60s{tail}"),
             5 => format!("RL.FIXED align:{number} {limit} 5m ALIGN -90s{tail}"),
             6 => format!("RL.CHARGE list:{number} SLIDE 5 10s TOKEN {limit} 1 FIXED 60 5m{force}"),
-            7 => format!("RL.CHARGE list:{number} SLIDE 5 10s TOKEN {limit} 1 FIXED 60 5m COST 1 0 {cost}"),
-            8 => format!("RL.MCHARGE 2 left:{number} right:{number} SLIDE {limit} 30s LEAKY 9 1{tail}"),
+            7 => format!(
+                "RL.CHARGE list:{number} SLIDE 5 10s TOKEN {limit} 1 FIXED 60 5m COST 1 0 {cost}"
+            ),
+            8 => format!(
+                "RL.MCHARGE 2 left:{number} right:{number} SLIDE {limit} 30s LEAKY 9 1{tail}"
+            ),
             9 => format!("RL.REFUND slide:{number} COST {cost}"),
             10 => format!("RL.REFUND token:{number} AGE 2s COST {cost}"),
             11 => format!("RL.PEEK list:{number}"),
