@@ -18,12 +18,12 @@ const LIMITERS: &[Limiter] = &[
     Limiter {
         name: "token",
         charge: "RL.TOKEN k 2 1 PER 1h",
-        quiet: &["RL.PEEK k", "RL.PEEK k TOKEN 2 1 PER 1h"],
+        quiet: &["RL.PEEK k", "RL.PEEK k TOKEN 9 1", "RL.LEAKY k 2 1"],
     },
     Limiter {
         name: "leaky",
         charge: "RL.LEAKY k 2 1 PER 1h",
-        quiet: &["RL.PEEK k", "RL.INSPECT k"],
+        quiet: &["RL.PEEK k", "RL.INSPECT k", "RL.TOKEN k 2 1"],
     },
     Limiter {
         name: "slide",
@@ -43,7 +43,7 @@ const LIMITERS: &[Limiter] = &[
     Limiter {
         name: "aligned",
         charge: "RL.FIXED k 2 1h ALIGN 5m",
-        quiet: &["RL.PEEK k"],
+        quiet: &["RL.PEEK k", "RL.TOKEN k 2 1"],
     },
     Limiter {
         name: "rules",
@@ -52,6 +52,7 @@ const LIMITERS: &[Limiter] = &[
             "RL.PEEK k",
             "RL.PEEK k FIXED 1 1m",
             "RL.CHARGE k FIXED 5 1h SLIDE 2 1h COST 0 1",
+            "RL.CHARGE k SLIDE 5 1h FIXED 2 1h",
         ],
     },
     Limiter {
@@ -62,7 +63,7 @@ const LIMITERS: &[Limiter] = &[
     Limiter {
         name: "throttle",
         charge: "CL.THROTTLE k 1 1 3600",
-        quiet: &["CL.THROTTLE k 1 1 3600 0"],
+        quiet: &["CL.THROTTLE k 1 1 3600 0", "RL.SLIDE k 2 1s"],
     },
 ];
 
@@ -72,7 +73,6 @@ const FRUITLESS: &[&str] = &[
     "RL.TOKEN k 2 1 PER 1h COST 0",
     "RL.SLIDE k 2 1h NONSENSE",
     "RL.CHARGE k POLICY none",
-    "RL.CHARGE k LEAKY 1 1 TOKEN 1 1 LEAKY 1 1 SLIDE 1 1s",
     "RL.MCHARGE 2 k k FIXED 5 1h FIXED 5 1h",
     "RL.PEEK none",
     "RL.PEEK none TOKEN 5 1",

@@ -29,7 +29,7 @@ impl Work {
                     for line in &lines {
                         client.ok(line);
                     }
-                    client.ok("EXEC");
+                    whole(&client.ok("EXEC"));
                     sent += 3;
                 }
                 1 => {
@@ -38,12 +38,12 @@ impl Work {
                     let script = "return redis.pcall(unpack(ARGV))";
                     let mut eval = vec!["EVAL", script, "0"];
                     eval.extend(words);
-                    client.run(&eval);
+                    whole(&client.run(&eval));
                     sent += 1;
                 }
                 _ => {
                     let line = self.line();
-                    client.call(&line);
+                    client.ok(&line);
                     sent += 1;
                 }
             }
@@ -90,6 +90,16 @@ impl Work {
             },
         }
     }
+}
+
+/// None of these calls is wrong: an error would mean that less is tested than it seems.
+fn whole(reply: &redis::Value) {
+    use super::client::{is_error, show};
+    let inner = match reply {
+        redis::Value::Array(items) => items.iter().any(is_error),
+        other => is_error(other),
+    };
+    assert!(!inner, "{}", show(reply));
 }
 
 /// What a key is on a server: its bytes, its expiry and the server's own digest of it.
