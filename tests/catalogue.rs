@@ -40,7 +40,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "rl.inspect", arity: 2, flags: READ, categories: READ_FAST, keys: &[("RL.INSPECT k", "k")] },
     Command { name: "rl.top", arity: -1, flags: READ, categories: &["@read", "@admin", "@dangerous"], keys: &[] },
     Command { name: "rl.policy", arity: -2, flags: &[], categories: &[], keys: &[] },
-    Command { name: "rl.policy|set", arity: -5, flags: &["write", "denyoom"],
+    Command { name: "rl.policy|set", arity: -4, flags: &["write", "denyoom"],
         categories: &["@write", "@admin", "@dangerous"], keys: &[] },
     Command { name: "rl.policy|del", arity: -3, flags: &["write"],
         categories: &["@write", "@admin", "@dangerous"], keys: &[] },
@@ -136,12 +136,7 @@ fn keys_are_found_by_the_server() {
             command.name
         );
     }
-    for line in [
-        "RL.TOP",
-        "RL.TOP COUNT 3",
-        "RL.POLICY LIST",
-        "RL.POLICY GET p",
-    ] {
+    for line in ["RL.TOP COUNT 3", "RL.POLICY LIST", "RL.POLICY GET p"] {
         assert!(
             client
                 .error(&format!("COMMAND GETKEYS {line}"))

@@ -250,13 +250,13 @@ fn keys_go_by_themselves() {
     let mut client = server.client();
     for number in 0..50 {
         for line in [
-            "RL.TOKEN t:N 5 1",
-            "RL.LEAKY l:N 5 1",
-            "RL.SLIDE s:N 5 1s",
-            "RL.SLIDE b:N 5 1s BLOCKS 4",
-            "RL.FIXED f:N 5 1s",
+            "RL.TOKEN t:# 5 1",
+            "RL.LEAKY l:# 5 1",
+            "RL.SLIDE s:# 5 1s",
+            "RL.SLIDE b:# 5 1s BLOCKS 4",
+            "RL.FIXED f:# 5 1s",
         ] {
-            client.ok(&line.replace('N', &number.to_string()));
+            client.ok(&line.replace('#', &number.to_string()));
         }
     }
     assert_eq!(client.int("DBSIZE"), 250);

@@ -341,7 +341,6 @@ fn random_payloads_are_refused() {
 fn a_broken_snapshot_does_not_load() {
     let mut server = Server::start();
     let mut client = server.client();
-    client.ok("CONFIG SET rdbchecksum no");
     shapes(&mut client);
     server.shutdown("SAVE");
     let path = server.dir.join("dump.rdb");
