@@ -31,4 +31,4 @@ macro_rules! case_files {
     };
 }
 
-case_files! { core layers reports spec arguments }
+case_files! { core layers reports spec arguments readings }

@@ -159,8 +159,7 @@ impl Shape {
                 next = next.saturating_add(1);
             } else if grammar.cost != CostWords::None && self.cost.is_none() && is(word, "COST") {
                 let first = next;
-                while next < words.count() && !(next > first && grammar.follows(words, next, first))
-                {
+                while next < words.count() && !grammar.ends_costs(words, next, first) {
                     next = next.saturating_add(1);
                 }
                 if next == first {
@@ -251,10 +250,11 @@ impl Shape {
 }
 
 impl Grammar {
-    /// Whether word `i`, after the first number of COST, begins another option.
-    fn follows(self, words: &impl Words, i: usize, first: usize) -> bool {
+    /// Whether word `i` no longer belongs to the costs, which begin at word `first`.
+    fn ends_costs(self, words: &impl Words, i: usize, first: usize) -> bool {
         let word = words.word(i);
         (self.cost == CostWords::One && i > first)
+            || is(word, "COST")
             || (self.force && is(word, "FORCE"))
             || (self.age && is(word, "AGE"))
     }

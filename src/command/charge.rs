@@ -123,11 +123,15 @@ fn jitter(pass: bool) -> u64 {
     }
 }
 
-/// The keys of RL.MCHARGE: how many, if they are 1 to 64 and there are as many words.
-fn key_count(call: &Call) -> Option<usize> {
-    let count = args::integer(call.arg(1), 1, MAX_KEYS as u64)?;
-    let count = usize::try_from(count).ok()?;
-    (count.saturating_add(2) <= call.argc()).then_some(count)
+/// How many keys RL.MCHARGE names: 1 to 64, and as many words must follow.
+fn key_count(call: &Call) -> Result<usize, Error> {
+    let count = args::integer(call.arg(1), 1, MAX_KEYS as u64);
+    let count = count.and_then(|n| usize::try_from(n).ok()).ok_or(Error::of(Argument::NumKeys))?;
+    if count.saturating_add(2) <= call.argc() {
+        Ok(count)
+    } else {
+        Err(Error::Syntax)
+    }
 }
 
 pub(crate) fn mcharge(call: &Call) {
@@ -145,7 +149,7 @@ pub(crate) fn mcharge(call: &Call) {
 }
 
 fn many_keys(call: &Call) -> Result<(Vec<Row>, u64), Error> {
-    let keys = key_count(call).ok_or(Error::of(Argument::NumKeys))?;
+    let keys = key_count(call)?;
     let shape = Shape::list(call, keys.saturating_add(2), Grammar::CHARGE)?;
     if shape.rule_count() != keys {
         return Err(Error::of(Argument::NumKeys));

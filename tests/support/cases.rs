@@ -157,6 +157,7 @@ pub fn compare(command: &str, expected: &str, reply: &Value) -> Result<(), Strin
     let (first, rest) = expected.split_once(' ').unwrap_or((expected, ""));
     let needs = |yes: bool, why: &str| if yes { Ok(()) } else { Err(why.to_owned()) };
     match first {
+        "ok" => needs(show(reply) == "OK", "not OK"),
         "nil" => needs(*reply == Value::Nil, "not null"),
         "=" => needs(show(reply) == rest.trim(), "not equal"),
         "has" => {
@@ -178,7 +179,8 @@ pub fn compare(command: &str, expected: &str, reply: &Value) -> Result<(), Strin
             )
         }
         _ if first.starts_with(|c: char| c.is_ascii_uppercase()) => match error(reply) {
-            Some(text) => missing_word(&text, expected),
+            // `ERR` stands for an error of any code.
+            Some(text) => missing_word(&text, if first == "ERR" { rest } else { expected }),
             None => Err("not an error".into()),
         },
         _ if command == "CL.THROTTLE" => {
