@@ -16,10 +16,9 @@ pub(crate) struct Policy {
     pub(crate) rules: Vec<Rule>,
     /// Its rules are decided and counted, but never make a call fail.
     pub(crate) shadow: bool,
-    /// Grows with every change of any policy on this server.
+    /// Grows with every change of any policy on this server; tells a key that the policy was
+    /// edited since its last charge.
     pub(crate) version: u64,
-    /// A fingerprint of the rules: tells a key that they were edited since its last charge.
-    pub(crate) edition: u64,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -119,7 +118,9 @@ pub(crate) fn summary() -> (u64, u64) {
         digest = fnv(digest, &name.len().to_le_bytes());
         digest = fnv(digest, name);
         digest = fnv(digest, &[u8::from(policy.shadow)]);
-        digest = fnv(digest, &policy.edition.to_le_bytes());
+        let mut rules = Bytes::default();
+        pack_rules(&policy.rules, &mut rules);
+        digest = fnv(digest, rules.as_slice());
     }
     let count = u64::try_from(table.policies.len()).unwrap_or(u64::MAX);
     (count, if count == 0 { 0 } else { digest })
@@ -128,8 +129,7 @@ pub(crate) fn summary() -> (u64, u64) {
 impl Table {
     fn put(&mut self, name: &[u8], rules: Vec<Rule>, shadow: bool, version: u64) {
         let counters = self.policies.get(name).map_or_else(Arc::default, |p| p.counters.clone());
-        let edition = edition(&rules);
-        let policy = Policy { rules, shadow, version, edition, counters };
+        let policy = Policy { rules, shadow, version, counters };
         self.policies.insert(name.to_vec(), Arc::new(policy));
         self.version = self.version.max(version);
     }
@@ -252,12 +252,6 @@ pub(crate) fn for_each_blob(f: &mut dyn FnMut(&[u8])) {
         encode_set(name, policy, &mut out);
         f(out.as_slice());
     }
-}
-
-fn edition(rules: &[Rule]) -> u64 {
-    let mut bytes = Bytes::default();
-    pack_rules(rules, &mut bytes);
-    fnv(FNV_START, bytes.as_slice())
 }
 
 /// FNV-1a, 64 bits.

@@ -70,7 +70,7 @@ impl Run {
         let expected = self.model.call(now, &borrowed);
         let line: Vec<_> = words.iter().map(|w| String::from_utf8_lossy(w).into_owned()).collect();
         self.recent.push(format!("@{now} {} -> {}", line.join(" "), show(&got)));
-        if self.recent.len() > 40 {
+        if self.recent.len() > 400 {
             self.recent.remove(0);
         }
         let told = |why: String| {

@@ -75,11 +75,11 @@ impl Asks {
 
     fn unfold_policy(&mut self, place: usize, name: &[u8]) -> Result<(), Error> {
         let policy = policy::get(name).ok_or(Error::NoPolicy)?;
-        let (names, editions) = &mut **self.names.get_or_insert_with(Box::default);
+        let (names, versions) = &mut **self.names.get_or_insert_with(Box::default);
         names.byte(u8::try_from(place).unwrap_or(u8::MAX));
         names.byte(u8::try_from(name.len()).unwrap_or(u8::MAX));
         names.bytes(name);
-        editions.u64(policy.edition);
+        versions.u64(policy.version);
         for rule in &policy.rules {
             self.asks.push(Ask { rule: *rule, cost: 1, shadow: policy.shadow });
         }
@@ -107,7 +107,7 @@ impl Asks {
     pub(crate) fn request(&self) -> Request<'_> {
         let trail = self.names.as_ref().map_or_else(Trail::default, |both| Trail {
             names: both.0.as_slice(),
-            editions: both.1.as_slice(),
+            versions: both.1.as_slice(),
         });
         Request {
             asks: self.asks.all(),

@@ -1,7 +1,7 @@
 //! The bytes of a list of rules with their states.
 //!
 //! ```text
-//!   packed  = header [ count asked [names editions] ] rule+ ;  header = format << 4 | flags
+//!   packed  = header [ count asked [names versions] ] rule+ ;  header = format << 4 | flags
 //!   rule    = tag settings [ state ]             ;  tag = algorithm | has state | has option
 //!   TOKEN, LEAKY  capacity rate period           ;  state: used mark [ cut ]
 //!   SLIDE         limit window [ blocks ]        ;  state: a log, which stands elsewhere
@@ -62,14 +62,14 @@ pub enum State {
     Log(usize),
 }
 
-/// The policies that a call or a stored charge names: where, which, and with which rules.
-/// `names` holds (place, length, bytes) each, the place counted in rules as written, `editions` a fingerprint of the rules of each.
+/// The policies that a call or a stored charge names: where, which, and in which version.
+/// `names` holds (place, length, bytes) each, the place counted in rules as written, `versions` one number each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trail<'a> {
     /// Places and names.
     pub names: &'a [u8],
-    /// Fingerprints of their rules in the same order.
-    pub editions: &'a [u8],
+    /// Versions in the same order.
+    pub versions: &'a [u8],
 }
 
 impl<'a> Trail<'a> {
@@ -84,17 +84,17 @@ impl<'a> Trail<'a> {
     }
 
     fn valid(&self, positions: usize) -> bool {
-        let mut editions = Reader(self.editions);
+        let mut versions = Reader(self.versions);
         let (mut next, mut bytes) = (0, 0_usize);
         for (at, name) in self.each() {
             let named = (1..=MAX_NAME).contains(&name.len());
-            if at < next || at >= positions || !named || editions.u64().is_none() {
+            if at < next || at >= positions || !named || versions.u64().is_none() {
                 return false;
             }
             next = at.saturating_add(1);
             bytes = bytes.saturating_add(name.len()).saturating_add(2);
         }
-        bytes == self.names.len() && editions.0.is_empty()
+        bytes == self.names.len() && versions.0.is_empty()
     }
 }
 
@@ -131,6 +131,15 @@ impl<T> Few<T> {
             return make(0).map(Self::One);
         }
         (0..n).map(make).collect::<Option<Vec<_>>>().map(Self::Many)
+    }
+
+    /// Keeps the first `n`.
+    pub fn truncate(&mut self, n: usize) {
+        match self {
+            Self::Many(many) => many.truncate(n),
+            Self::One(_) if n == 0 => *self = Self::none(),
+            Self::One(_) => {}
+        }
     }
 
     /// None at all.
@@ -332,8 +341,8 @@ pub fn pack(out: &mut Bytes, slots: &[Slot], asked: usize, trail: Trail<'_>) {
     if named {
         out.len(trail.names.len());
         out.bytes(trail.names);
-        out.len(trail.editions.len());
-        out.bytes(trail.editions);
+        out.len(trail.versions.len());
+        out.bytes(trail.versions);
     }
     for slot in slots {
         pack_slot(out, slot);
@@ -408,8 +417,8 @@ pub fn read_list<'a>(from: &mut Reader<'a>) -> Option<List<'a>> {
     if flags & FLAG_TRAIL != 0 {
         let names = from.len()?;
         trail.names = from.take(names)?;
-        let editions = from.len()?;
-        trail.editions = from.take(editions)?;
+        let versions = from.len()?;
+        trail.versions = from.take(versions)?;
     }
     // The short form is the only one for a list that it can hold.
     let short = flags == FLAG_LIST && count == 1;

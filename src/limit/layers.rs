@@ -199,7 +199,7 @@ impl<'a> Stored<'a> {
     /// carry over wherever the algorithm is the same.
     fn edited_since(&self, trail: &Trail<'_>) -> bool {
         let kept = &self.list.trail;
-        !trail.names.is_empty() && trail.names == kept.names && trail.editions != kept.editions
+        !trail.names.is_empty() && trail.names == kept.names && trail.versions != kept.versions
     }
 
     fn fits(&self, request: &Request<'_>) -> Result<(), Misfit> {
@@ -310,7 +310,7 @@ impl Position {
         position
     }
 
-    const fn new(rule: Rule) -> Self {
+    pub const fn new(rule: Rule) -> Self {
         Self { rule, base: Base::Fresh, kept: None, repaired: false, changed: false, ask: None }
     }
 
@@ -506,6 +506,14 @@ impl<'r> Decision<'_, 'r> {
 }
 
 impl Next {
+    /// Whether nothing is used here after the write.
+    pub fn is_fresh(&self, log: &Log) -> bool {
+        match &self.state {
+            NextState::Same(state) | NextState::Small(state) => *state == State::Fresh,
+            NextState::Log(_, edit) => edit.empties(log),
+        }
+    }
+
     pub fn same(slot: &Slot) -> Self {
         Self { rule: slot.rule, state: NextState::Same(slot.state) }
     }

@@ -1,7 +1,7 @@
 //! Giving cost back, under the settings that the key holds.
 
 use super::codec::{Few, State};
-use super::layers::{Base, Next, NextState, Position, Refusal, Stored, Write};
+use super::layers::{Base, Next, NextState, Position, Refusal, Settled, Stored, Write};
 use super::limiter::Limiter;
 use super::log::Log;
 use super::slide;
@@ -34,8 +34,8 @@ pub enum Error {
 /// A refund decided, not yet written.
 #[derive(Clone, Debug)]
 pub struct Refund {
-    /// How many rules the reply shows.
-    pub rules: usize,
+    /// The rules that the reply shows.
+    pub rules: Few<Rule>,
     /// `None` if nothing is given back.
     pub write: Option<Write<'static>>,
 }
@@ -53,24 +53,33 @@ pub fn refund(
 ) -> Result<Option<Refund>, Error> {
     let stored = Stored::read(Some(limiter), now).map_err(|_: Refusal| Error::Damaged)?;
     let Some(Stored { list, states }) = stored else { return Ok(None) };
-    let rules = list.slots.len();
-    if costs.0.len() > rules.max(1) {
+    let length = list.slots.len();
+    if costs.0.len() > length.max(1) {
         return Err(Error::CostCount);
     }
     let (mut given, mut repaired) = (false, false);
-    let slots = Few::make(rules, |i| {
+    // Positions that the last charge did not ask for go as soon as they are as good as new.
+    let mut live = list.asked;
+    let slots = Few::make(length, |i| {
         let position = Position::only_kept(*list.slots.get(i)?, states.get(i)?);
         let cost = costs.at(i, list.asked);
         repaired |= position.repaired;
-        Some(match give_back(&position, limiter.logs(), cost, moment) {
+        let next = match give_back(&position, limiter.logs(), cost, moment) {
             Some(state) => {
                 given = true;
                 Next { rule: position.rule, state }
             }
             None => position.next(limiter.logs(), 0, now, 0),
-        })
+        };
+        if !next.is_fresh(position.log(limiter.logs())) {
+            live = live.max(i.saturating_add(1));
+        }
+        Some(next)
     });
-    let slots = slots.ok_or(Error::Damaged)?;
+    let mut slots = slots.ok_or(Error::Damaged)?;
+    slots.truncate(live);
+    let rules = Few::make(length, |i| list.slots.get(i).map(|slot| slot.rule));
+    let rules = rules.ok_or(Error::Damaged)?;
     let write = (given || repaired).then_some(Write {
         slots,
         asked: list.asked,
@@ -112,17 +121,19 @@ fn give_back(
     }
 }
 
-/// How the first `rules` rules of a key stand.
+/// How `rules` stand on a key that holds them, or the first of them: the others are as good as new.
 ///
 /// # Errors
 /// The stored bytes are damaged.
-pub fn standing(limiter: &Limiter, rules: usize, now: Micros) -> Result<Vec<Row>, Refusal> {
+pub fn standing(limiter: &Limiter, rules: &[Rule], now: Micros) -> Result<Vec<Row>, Refusal> {
     let list = limiter.list().ok_or(Refusal::Damaged)?;
-    let rows = list.slots.all().iter().take(rules).map(|slot| {
-        let settled = super::layers::Settled::of(slot, limiter.logs(), now)?;
-        let position = Position::only_kept(*slot, &settled);
+    let rows = rules.iter().enumerate().map(|(i, rule)| {
+        let position = match list.slots.get(i) {
+            Some(slot) => Position::only_kept(*slot, &Settled::of(slot, limiter.logs(), now)?),
+            None => Position::new(*rule),
+        };
         let (remaining, reset_ms) = position.standing(limiter.logs(), now);
-        let limit = slot.rule.limit();
+        let limit = rule.limit();
         Some(Row { wait: Wait::Now, remaining, reset_ms, limit, delay_ms: 0, shadow: false })
     });
     rows.collect::<Option<Vec<_>>>().ok_or(Refusal::Damaged)

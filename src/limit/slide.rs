@@ -120,6 +120,12 @@ pub struct Edit {
 }
 
 impl Edit {
+    /// Whether a refund leaves nothing in `log`.
+    pub(super) fn empties(&self, log: &Log) -> bool {
+        let counts = log.sum(self.drop, log.len());
+        self.add.is_none() && self.take.is_some_and(|(_, cost)| cost >= counts)
+    }
+
     /// Applies the edit to `log`.
     pub fn apply(&self, log: &mut Log) {
         if let Some((keep, stamp)) = self.repair {
