@@ -14,7 +14,7 @@
 //! ```text
 //! 1 4 0 _ 5                  the first integers of the decision ('_': any)
 //! 1 4 0 | 1 _ 0 | 1 4        the same, then one row per rule, as many as the reply has
-//! ERR rate                   an error reply that holds all these words
+//! ERR rate                   an error reply that holds all these words (WRONGTYPE ..., ERR WRONGTYPE ... too)
 //! nil                        the null array
 //! = value                    the reply is exactly this integer, text or [list]
 //! in 180 1400                an integer from 180 to 1400
@@ -179,8 +179,11 @@ pub fn compare(command: &str, expected: &str, reply: &Value) -> Result<(), Strin
             )
         }
         _ if first.starts_with(|c: char| c.is_ascii_uppercase()) => match error(reply) {
-            // `ERR` stands for an error of any code.
-            Some(text) => missing_word(&text, if first == "ERR" { rest } else { expected }),
+            // `ERR` before another code only says that an error is expected.
+            Some(text) => match rest.split_whitespace().next() {
+                Some("WRONGTYPE" | "NOPOLICY") if first == "ERR" => missing_word(&text, rest),
+                _ => missing_word(&text, expected),
+            },
             None => Err("not an error".into()),
         },
         _ if command == "CL.THROTTLE" => {
