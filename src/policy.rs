@@ -4,7 +4,8 @@
 //! travel by an internal command and in a part of the RDB of their own. What carries a change is
 //! the result with its version, so that all copies are alike.
 
-use crate::limit::codec::{self, Bytes, Reader, Slot, State, Trail};
+use crate::limit::bytes::{Bytes, Reader};
+use crate::limit::codec::{self, Slot, State, Trail};
 use crate::limit::Rule;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -81,7 +82,9 @@ pub(crate) fn set(name: &[u8], rules: &[Rule], shadow: bool, most: u64) -> Set {
     match table.policies.get(name) {
         Some(old) if old.rules == rules && old.shadow == shadow => return Set::Unchanged,
         Some(_) => {}
-        None if u64::try_from(table.policies.len()).unwrap_or(u64::MAX) >= most => return Set::Full,
+        None if u64::try_from(table.policies.len()).unwrap_or(u64::MAX) >= most => {
+            return Set::Full
+        }
         None => {}
     }
     let version = table.version.saturating_add(1);
@@ -102,7 +105,7 @@ pub(crate) fn delete<'a>(names: impl Iterator<Item = &'a [u8]>) -> (i64, Vec<u8>
     for name in names {
         if table.policies.remove(name).is_some() {
             gone = gone.saturating_add(1);
-            out.len(name.len());
+            out.size(name.len());
             out.bytes(name);
         }
     }
@@ -145,7 +148,7 @@ fn pack_rules(rules: &[Rule], out: &mut Bytes) {
 
 fn encode_set(name: &[u8], policy: &Policy, out: &mut Bytes) {
     out.byte(OP_SET);
-    out.len(name.len());
+    out.size(name.len());
     out.bytes(name);
     out.byte(u8::from(policy.shadow));
     out.u64(policy.version);
@@ -153,7 +156,7 @@ fn encode_set(name: &[u8], policy: &Policy, out: &mut Bytes) {
 }
 
 fn decode_name<'a>(from: &mut Reader<'a>) -> Option<&'a [u8]> {
-    let len = from.len()?;
+    let len = from.size()?;
     let name = from.take(len)?;
     (1..=codec::MAX_NAME).contains(&name.len()).then_some(name)
 }
@@ -209,7 +212,7 @@ pub(crate) fn save(out: &mut Vec<u8>) {
     }
     let mut bytes = Bytes::default();
     bytes.u64(table.version);
-    bytes.len(table.policies.len());
+    bytes.size(table.policies.len());
     for (name, policy) in &table.policies {
         encode_set(name, policy, &mut bytes);
     }
@@ -223,7 +226,7 @@ pub(crate) fn load(bytes: &[u8]) -> bool {
     }
     let mut table = Table::default();
     let mut from = Reader(bytes);
-    let (Some(version), Some(count)) = (from.u64(), from.len()) else { return false };
+    let (Some(version), Some(count)) = (from.u64(), from.size()) else { return false };
     for _ in 0..count {
         if from.byte() != Some(OP_SET) {
             return false;
@@ -258,7 +261,5 @@ pub(crate) fn for_each_blob(f: &mut dyn FnMut(&[u8])) {
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn fnv(start: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(start, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -59,6 +59,7 @@ pub(crate) fn clock_stepped() {
 /// The version as one number: 1.2.3 is 10203.
 const VERSION: u64 = version(env!("CARGO_PKG_VERSION"));
 
+#[allow(clippy::indexing_slicing)] // computed while compiling: a slip would not compile
 const fn version(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let (mut i, mut part, mut number): (usize, u64, u64) = (0, 0, 0);
@@ -68,7 +69,9 @@ const fn version(text: &str) -> u64 {
                 number = number.saturating_mul(100).saturating_add(part);
                 part = 0;
             }
-            digit => part = part.saturating_mul(10).saturating_add((digit.saturating_sub(b'0')) as u64),
+            digit => {
+                part = part.saturating_mul(10).saturating_add((digit.saturating_sub(b'0')) as u64)
+            }
         }
         i = i.saturating_add(1);
     }

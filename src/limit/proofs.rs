@@ -1,8 +1,9 @@
 //! What the core promises, over random sequences of calls: replicas that only get changes hold the
 //! same bytes, stored bytes come back the same or not at all, and a large log costs little.
 
+use super::bytes::Bytes;
 use super::change::{apply, Refused};
-use super::codec::{Bytes, Trail};
+use super::codec::Trail;
 use super::log::visits;
 use super::refund::{refund, Costs};
 use super::time::ceil_ms;
@@ -199,7 +200,13 @@ fn large_log(blocks: Option<u16>) -> (Rule, Option<Limiter>, Micros) {
 
 /// Calls of cost 1 and cost = limit on the log, allowed, denied and peeked: entries visited and
 /// bytes sent, amortised over `n` calls from `now` on.
-fn cost_of(rule: Rule, held: &mut Option<Limiter>, now: Micros, n: i64, cost: u64) -> (usize, usize) {
+fn cost_of(
+    rule: Rule,
+    held: &mut Option<Limiter>,
+    now: Micros,
+    n: i64,
+    cost: u64,
+) -> (usize, usize) {
     let asks = [Ask { rule, cost, shadow: false }];
     let (visited, sent) = visits(|| {
         let mut most = 0;
