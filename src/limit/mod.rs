@@ -19,6 +19,8 @@ pub mod fixed;
 pub mod inspect;
 pub mod layers;
 mod leaky;
+#[cfg(test)]
+mod proofs;
 pub mod level;
 pub mod limiter;
 pub mod log;
