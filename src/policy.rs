@@ -81,7 +81,9 @@ pub(crate) fn set(name: &[u8], rules: &[Rule], shadow: bool, most: u64) -> Set {
     match table.policies.get(name) {
         Some(old) if old.rules == rules && old.shadow == shadow => return Set::Unchanged,
         Some(_) => {}
-        None if u64::try_from(table.policies.len()).unwrap_or(u64::MAX) >= most => return Set::Full,
+        None if u64::try_from(table.policies.len()).unwrap_or(u64::MAX) >= most => {
+            return Set::Full
+        }
         None => {}
     }
     let version = table.version.saturating_add(1);
@@ -258,7 +260,5 @@ pub(crate) fn for_each_blob(f: &mut dyn FnMut(&[u8])) {
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn fnv(start: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(start, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

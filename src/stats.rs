@@ -68,7 +68,9 @@ const fn version(text: &str) -> u64 {
                 number = number.saturating_mul(100).saturating_add(part);
                 part = 0;
             }
-            digit => part = part.saturating_mul(10).saturating_add((digit.saturating_sub(b'0')) as u64),
+            digit => {
+                part = part.saturating_mul(10).saturating_add((digit.saturating_sub(b'0')) as u64)
+            }
         }
         i = i.saturating_add(1);
     }

@@ -197,7 +197,9 @@ impl Shape {
             let rule = self.rules.get(i)?;
             let read = rule.read(words).and_then(|given| match given {
                 Given::Rule(Rule::Slide(s))
-                    if s.blocks().is_none() && s.limit() > max_log && !log_ok(i, &Rule::Slide(s)) =>
+                    if s.blocks().is_none()
+                        && s.limit() > max_log
+                        && !log_ok(i, &Rule::Slide(s)) =>
                 {
                     Err(Argument::Log(max_log))
                 }

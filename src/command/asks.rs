@@ -88,11 +88,7 @@ impl Asks {
     }
 
     /// Gives every rule its cost: `costs` yields one for all, or as many as there are rules.
-    fn deal(
-        &mut self,
-        costs: &mut dyn Iterator<Item = u64>,
-        count: usize,
-    ) -> Result<(), Error> {
+    fn deal(&mut self, costs: &mut dyn Iterator<Item = u64>, count: usize) -> Result<(), Error> {
         let one = if count == 1 { costs.next() } else { None };
         if one.is_none() && count != self.asks.len() {
             return Err(Error::of(Argument::CostCount));

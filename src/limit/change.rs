@@ -11,12 +11,12 @@
 //!            2 totals edit totals      the log, edited
 //! ```
 
+use super::blocks::Shape;
 use super::codec::{self, Bytes, Few, Reader, Slot, State, Trail};
 use super::layers::{Next, NextState, Write};
 use super::limiter::Limiter;
 use super::log::Log;
 use super::slide::Edit;
-use super::blocks::Shape;
 use super::time::{ms_until, Micros, Millis};
 use super::{slide, Rule, MAX_COUNT};
 
@@ -166,7 +166,9 @@ fn drop_until(logs: &mut Vec<Log>, place: usize, done: &mut usize, old: usize) {
 /// Milliseconds until a stored slot is as good as new.
 fn reset_of(slot: &Slot, logs: &[Log], now: Micros) -> u64 {
     match (slot.rule, slot.state) {
-        (Rule::Token(b) | Rule::Leaky(b), State::Level(level)) => b.reset_ms(b.settle(level, now).0),
+        (Rule::Token(b) | Rule::Leaky(b), State::Level(level)) => {
+            b.reset_ms(b.settle(level, now).0)
+        }
         (Rule::Fixed(f), State::Count(count)) => f.reset_ms(f.settle(count, now).0, now),
         (Rule::Slide(s), State::Log(i)) => {
             logs.get(i).map_or(0, |log| ms_until(now, slide::gone(&s, log.newest())))

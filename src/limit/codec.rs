@@ -518,7 +518,11 @@ pub fn read_log(from: &mut Reader<'_>) -> Option<Log> {
         let cost = from.u64()?;
         let stamp = before.unwrap_or(0).checked_add(step)?;
         let in_order = before.is_none_or(|b| stamp > b);
-        if !in_order || !stamp_ok(stamp) || cost == 0 || cost > MAX_COUNT.saturating_sub(log.total()) {
+        if !in_order
+            || !stamp_ok(stamp)
+            || cost == 0
+            || cost > MAX_COUNT.saturating_sub(log.total())
+        {
             return None;
         }
         log.add(stamp, cost);

@@ -62,9 +62,8 @@ pub fn inspect(limiter: &Limiter, now: Micros) -> Result<Option<Vec<View>>, Refu
                     }
                     Rule::Fixed(f) => {
                         let count = position.base.count();
-                        let span = count.map(|c| {
-                            (ceil_ms(f.start(c.begin)), ceil_ms(f.end(c.begin)))
-                        });
+                        let span =
+                            count.map(|c| (ceil_ms(f.start(c.begin)), ceil_ms(f.end(c.begin))));
                         (count.map_or(0, |c| c.count), Detail::Window { span })
                     }
                     Rule::Slide(_) => {

@@ -486,7 +486,8 @@ impl<'r> Decision<'_, 'r> {
         let next = |p: &Position| p.next(self.logs, cost(p), self.now, self.request.max_log);
         let slots = if charged {
             let asked = self.request.asks.len();
-            let live = all.iter().rposition(|p| !p.base.is_fresh()).map_or(0, |i| i.saturating_add(1));
+            let live =
+                all.iter().rposition(|p| !p.base.is_fresh()).map_or(0, |i| i.saturating_add(1));
             Few::make(live.max(asked), |i| all.get(i).map(next))?
         } else {
             // A denied call stores changed settings and repairs at positions that the key already
@@ -501,7 +502,16 @@ impl<'r> Decision<'_, 'r> {
         } else {
             (self.asked, None)
         };
-        Some(Write { slots, asked, trail, afresh: self.kept.is_empty(), changed, repaired, charged, now: self.now })
+        Some(Write {
+            slots,
+            asked,
+            trail,
+            afresh: self.kept.is_empty(),
+            changed,
+            repaired,
+            charged,
+            now: self.now,
+        })
     }
 }
 

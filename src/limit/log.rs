@@ -561,12 +561,22 @@ mod tests {
         for i in 0..100_000 {
             log.add(i, 1);
             let most = log.len() * 17 / 2 + 8 * SPARE;
-            assert!(log.heap_bytes() <= most, "{} bytes for {} entries", log.heap_bytes(), log.len());
+            assert!(
+                log.heap_bytes() <= most,
+                "{} bytes for {} entries",
+                log.heap_bytes(),
+                log.len()
+            );
         }
         while log.len() > 1 {
             log.drop_front(log.len().min(7).max(1) - usize::from(log.len() == 1));
             let most = log.len() * 17 / 2 + 8 * SPARE;
-            assert!(log.heap_bytes() <= most, "{} bytes for {} entries", log.heap_bytes(), log.len());
+            assert!(
+                log.heap_bytes() <= most,
+                "{} bytes for {} entries",
+                log.heap_bytes(),
+                log.len()
+            );
             if log.len() <= 7 {
                 break;
             }

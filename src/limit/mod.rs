@@ -19,11 +19,11 @@ pub mod fixed;
 pub mod inspect;
 pub mod layers;
 mod leaky;
-#[cfg(test)]
-mod proofs;
 pub mod level;
 pub mod limiter;
 pub mod log;
+#[cfg(test)]
+mod proofs;
 pub mod refund;
 pub mod slide;
 pub mod time;

@@ -199,7 +199,13 @@ fn large_log(blocks: Option<u16>) -> (Rule, Option<Limiter>, Micros) {
 
 /// Calls of cost 1 and cost = limit on the log, allowed, denied and peeked: entries visited and
 /// bytes sent, amortised over `n` calls from `now` on.
-fn cost_of(rule: Rule, held: &mut Option<Limiter>, now: Micros, n: i64, cost: u64) -> (usize, usize) {
+fn cost_of(
+    rule: Rule,
+    held: &mut Option<Limiter>,
+    now: Micros,
+    n: i64,
+    cost: u64,
+) -> (usize, usize) {
     let asks = [Ask { rule, cost, shadow: false }];
     let (visited, sent) = visits(|| {
         let mut most = 0;
