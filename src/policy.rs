@@ -37,14 +37,17 @@ impl Counters {
     }
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Table {
     policies: BTreeMap<Vec<u8>, Arc<Policy>>,
     /// The version of the newest change.
     version: u64,
+    /// The counters of the policies that were there when the last load began: a reload or a full sync
+    /// is no start of this server, so names that come back go on counting.
+    counted: BTreeMap<Vec<u8>, Arc<Counters>>,
 }
 
-static TABLE: RwLock<Table> = RwLock::new(Table { policies: BTreeMap::new(), version: 0 });
+static TABLE: RwLock<Table> = RwLock::new(Table::new());
 
 // The table is never left half changed, so a panic elsewhere while it is locked spoils nothing.
 fn read() -> RwLockReadGuard<'static, Table> {
@@ -66,6 +69,12 @@ pub(crate) enum Set {
     Changed(Vec<u8>),
 }
 
+/// Whether a name is one: 1 to 64 of `A-Z a-z 0-9 _ . -`.
+pub(crate) fn is_name(word: &[u8]) -> bool {
+    (1..=codec::MAX_NAME).contains(&word.len())
+        && word.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+}
+
 /// The policy of a name.
 pub(crate) fn get(name: &[u8]) -> Option<Arc<Policy>> {
     read().policies.get(name).cloned()
@@ -78,6 +87,7 @@ pub(crate) fn names() -> Vec<Vec<u8>> {
 
 /// Sets a policy. At most `most` are kept.
 pub(crate) fn set(name: &[u8], rules: &[Rule], shadow: bool, most: u64) -> Set {
+<<<<<<< HEAD
     let mut table = write();
     match table.policies.get(name) {
         Some(old) if old.rules == rules && old.shadow == shadow => return Set::Unchanged,
@@ -94,10 +104,14 @@ pub(crate) fn set(name: &[u8], rules: &[Rule], shadow: bool, most: u64) -> Set {
         encode_set(name, policy, &mut out);
     }
     Set::Changed(out.as_slice().to_vec())
+=======
+    write().set(name, rules, shadow, most)
+>>>>>>> policy
 }
 
 /// Deletes policies; how many went, and the bytes for replicas and AOF if any did.
 pub(crate) fn delete<'a>(names: impl Iterator<Item = &'a [u8]>) -> (i64, Vec<u8>) {
+<<<<<<< HEAD
     let mut table = write();
     let mut gone = 0_i64;
     let mut out = Bytes::default();
@@ -110,58 +124,221 @@ pub(crate) fn delete<'a>(names: impl Iterator<Item = &'a [u8]>) -> (i64, Vec<u8>
         }
     }
     (gone, out.as_slice().to_vec())
+=======
+    write().delete(names)
+>>>>>>> policy
 }
 
-/// Number of policies, and a digest of names, rules and shadow: alike on nodes that agree.
+/// Number of policies, and a digest of names, rules and shadow: alike on nodes that agree. Versions are
+/// left out: they tell how a node got there.
 pub(crate) fn summary() -> (u64, u64) {
-    // Also asked from a crash handler: rather no answer than a wait for a lock.
-    let Ok(table) = TABLE.try_read() else { return (0, 0) };
-    let mut digest = FNV_START;
-    for (name, policy) in &table.policies {
-        digest = fnv(digest, &name.len().to_le_bytes());
-        digest = fnv(digest, name);
-        digest = fnv(digest, &[u8::from(policy.shadow)]);
-        let mut rules = Bytes::default();
-        pack_rules(&policy.rules, &mut rules);
-        digest = fnv(digest, rules.as_slice());
+    // Only the main thread writes; should INFO be asked for elsewhere: rather no answer than a wait.
+    TABLE.try_read().map_or((0, 0), |table| table.summary())
+}
+
+/// Applies the bytes of a change that was made elsewhere; false if they are malformed, and then
+/// nothing has changed.
+pub(crate) fn apply(bytes: &[u8]) -> bool {
+    write().apply(bytes)
+}
+
+/// All policies for the RDB; nothing if there are none, so that such a file loads without the module.
+pub(crate) fn save() -> Vec<u8> {
+    let table = read();
+    if table.policies.is_empty() {
+        return Vec::new();
     }
-    let count = u64::try_from(table.policies.len()).unwrap_or(u64::MAX);
-    (count, if count == 0 { 0 } else { digest })
+    let mut out = Bytes::default();
+    table.encode(&mut out);
+    out.as_slice().to_vec()
+}
+
+/// Takes the policies of an RDB in place of all others; false if they are malformed, and then nothing has
+/// changed.
+pub(crate) fn load(bytes: &[u8]) -> bool {
+    bytes.is_empty() || write().replace(bytes)
+}
+
+/// Forgets all policies: an RDB, an AOF or a full sync is about to bring its own.
+pub(crate) fn clear() {
+    write().clear();
+}
+
+/// The change that makes any server's policies what they are here, for an AOF that begins anew; none if
+/// there have never been any.
+pub(crate) fn whole() -> Option<Vec<u8>> {
+    let table = read();
+    if table.version == 0 {
+        return None;
+    }
+    let mut out = Bytes::default();
+    out.byte(OP_ALL);
+    table.encode(&mut out);
+    Some(out.as_slice().to_vec())
 }
 
 impl Table {
+    const fn new() -> Self {
+        Self { policies: BTreeMap::new(), version: 0, counted: BTreeMap::new() }
+    }
+
+    fn set(&mut self, name: &[u8], rules: &[Rule], shadow: bool, most: u64) -> Set {
+        let count = u64::try_from(self.policies.len()).unwrap_or(u64::MAX);
+        match self.policies.get(name) {
+            Some(old) if old.rules == rules && old.shadow == shadow => return Set::Unchanged,
+            None if count >= most => return Set::Full,
+            _ => {}
+        }
+        self.put(name, rules.to_vec(), shadow, self.version.saturating_add(1));
+        let mut out = Bytes::default();
+        if let Some(policy) = self.policies.get(name) {
+            out.byte(OP_SET);
+            encode_policy(name, policy, &mut out);
+        }
+        Set::Changed(out.as_slice().to_vec())
+    }
+
+    fn delete<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) -> (i64, Vec<u8>) {
+        let mut gone = 0_i64;
+        let mut out = Bytes::default();
+        out.byte(OP_DELETE);
+        for name in names {
+            if self.policies.remove(name).is_some() {
+                // A policy that is made anew under this name is another one.
+                self.counted.remove(name);
+                gone = gone.saturating_add(1);
+                encode_name(name, &mut out);
+            }
+        }
+        (gone, out.as_slice().to_vec())
+    }
+
     fn put(&mut self, name: &[u8], rules: Vec<Rule>, shadow: bool, version: u64) {
-        let counters = self.policies.get(name).map_or_else(Arc::default, |p| p.counters.clone());
+        let here = self.policies.get(name).map(|policy| &policy.counters);
+        let counters = here.or_else(|| self.counted.get(name)).cloned().unwrap_or_default();
         let policy = Policy { rules, shadow, version, counters };
         self.policies.insert(name.to_vec(), Arc::new(policy));
         self.version = self.version.max(version);
+    }
+
+    fn clear(&mut self) {
+        let counters = |(name, policy): (Vec<u8>, Arc<Policy>)| (name, policy.counters.clone());
+        self.counted = std::mem::take(&mut self.policies).into_iter().map(counters).collect();
+    }
+
+    fn summary(&self) -> (u64, u64) {
+        let count = u64::try_from(self.policies.len()).unwrap_or(u64::MAX);
+        let mut digest = FNV_START;
+        for (name, policy) in &self.policies {
+            digest = fnv(digest, &name.len().to_le_bytes());
+            digest = fnv(digest, name);
+            digest = fnv(digest, &[u8::from(policy.shadow)]);
+            let mut rules = Bytes::default();
+            pack_rules(&policy.rules, &mut rules);
+            digest = fnv(digest, rules.as_slice());
+        }
+        // Monitoring keeps numbers as floats, which hold 53 bits exactly.
+        (count, if count == 0 { 0 } else { digest >> 11 })
+    }
+
+    fn apply(&mut self, bytes: &[u8]) -> bool {
+        let mut from = Reader(bytes);
+        match from.byte() {
+            Some(OP_SET) => match decode_policy(&mut from) {
+                Some((name, rules, shadow, version)) if from.0.is_empty() => {
+                    self.put(name, rules, shadow, version);
+                    true
+                }
+                _ => false,
+            },
+            Some(OP_DELETE) => {
+                let mut names = Vec::new();
+                while !from.0.is_empty() {
+                    let Some(name) = decode_name(&mut from) else { return false };
+                    names.push(name);
+                }
+                for name in names {
+                    self.policies.remove(name);
+                }
+                true
+            }
+            Some(OP_ALL) => self.replace(from.0),
+            _ => false,
+        }
+    }
+
+    fn encode(&self, out: &mut Bytes) {
+        out.u64(self.version);
+        out.len(self.policies.len());
+        for (name, policy) in &self.policies {
+            encode_policy(name, policy, out);
+        }
+    }
+
+    /// Takes what `encode` wrote in place of all policies. The version never falls, whatever comes: a
+    /// policy of this server that is edited later must differ from all that its keys have seen.
+    fn replace(&mut self, bytes: &[u8]) -> bool {
+        let mut new = Self::new();
+        let mut from = Reader(bytes);
+        let (Some(version), Some(count)) = (from.u64(), from.len()) else { return false };
+        for _ in 0..count {
+            let Some((name, rules, shadow, own)) = decode_policy(&mut from) else { return false };
+            new.put(name, rules, shadow, own);
+        }
+        if !from.0.is_empty() || new.policies.len() != count {
+            return false;
+        }
+        let old = std::mem::take(&mut self.policies);
+        self.version = self.version.max(version);
+        for (name, policy) in new.policies {
+            if let Some(old) = old.get(&name) {
+                self.counted.insert(name.clone(), old.counters.clone());
+            }
+            self.put(&name, policy.rules.clone(), policy.shadow, policy.version);
+        }
+        true
     }
 }
 
 const OP_SET: u8 = 1;
 const OP_DELETE: u8 = 2;
+const OP_ALL: u8 = 3;
 
 fn pack_rules(rules: &[Rule], out: &mut Bytes) {
     let slots: Vec<_> = rules.iter().map(|r| Slot { rule: *r, state: State::Fresh }).collect();
     codec::pack(out, &slots, slots.len(), Trail::default());
 }
 
+<<<<<<< HEAD
 fn encode_set(name: &[u8], policy: &Policy, out: &mut Bytes) {
     out.byte(OP_SET);
     out.size(name.len());
+=======
+fn encode_name(name: &[u8], out: &mut Bytes) {
+    out.len(name.len());
+>>>>>>> policy
     out.bytes(name);
+}
+
+fn encode_policy(name: &[u8], policy: &Policy, out: &mut Bytes) {
+    encode_name(name, out);
     out.byte(u8::from(policy.shadow));
     out.u64(policy.version);
     pack_rules(&policy.rules, out);
 }
 
 fn decode_name<'a>(from: &mut Reader<'a>) -> Option<&'a [u8]> {
+<<<<<<< HEAD
     let len = from.size()?;
     let name = from.take(len)?;
     (1..=codec::MAX_NAME).contains(&name.len()).then_some(name)
+=======
+    let len = from.len()?;
+    from.take(len).filter(|name| is_name(name))
+>>>>>>> policy
 }
 
-fn decode_set<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], Vec<Rule>, bool, u64)> {
+fn decode_policy<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], Vec<Rule>, bool, u64)> {
     let name = decode_name(from)?;
     let shadow = match from.byte()? {
         0 => false,
@@ -170,6 +347,7 @@ fn decode_set<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], Vec<Rule>, bool, u
     };
     let version = from.u64()?;
     let list = codec::read_list(from)?;
+<<<<<<< HEAD
     let fresh = list.slots.all().iter().all(|slot| slot.state == State::Fresh);
     let rules = list.slots.all().iter().map(|slot| slot.rule).collect();
     fresh.then_some((name, rules, shadow, version))
@@ -255,6 +433,13 @@ pub(crate) fn for_each_blob(f: &mut dyn FnMut(&[u8])) {
         encode_set(name, policy, &mut out);
         f(out.as_slice());
     }
+=======
+    let slots = list.slots.all();
+    let bare = list.asked == slots.len() && list.trail.names.is_empty();
+    let fresh = slots.iter().all(|slot| slot.state == State::Fresh);
+    let rules = slots.iter().map(|slot| slot.rule).collect();
+    (bare && fresh).then_some((name, rules, shadow, version))
+>>>>>>> policy
 }
 
 /// FNV-1a, 64 bits.

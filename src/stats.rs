@@ -5,6 +5,7 @@
 
 use crate::limit::Algorithm;
 use crate::policy;
+use crate::server::version;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -56,6 +57,7 @@ pub(crate) fn clock_stepped() {
     bump(&CLOCK_STEPS);
 }
 
+<<<<<<< HEAD
 /// The version as one number: 1.2.3 is 10203.
 const VERSION: u64 = version(env!("CARGO_PKG_VERSION"));
 
@@ -78,6 +80,8 @@ const fn version(text: &str) -> u64 {
     number.saturating_mul(100).saturating_add(part)
 }
 
+=======
+>>>>>>> policy
 /// All fields, without the prefix that the server puts before them.
 pub(crate) fn fields(show: &mut dyn FnMut(&CStr, u64)) {
     let (policies, digest) = policy::summary();
@@ -90,7 +94,7 @@ pub(crate) fn fields(show: &mut dyn FnMut(&CStr, u64)) {
         (c"clock_steps", CLOCK_STEPS.load(Relaxed)),
         (c"policies", policies),
         (c"policies_digest", digest),
-        (c"version", VERSION),
+        (c"version", u64::from(version().unsigned_abs())),
     ];
     for (name, value) in single {
         show(name, value);

@@ -9,6 +9,7 @@ use crate::limit::{
     Algorithm, Bucket, Fixed, Rule, Slide, MAX_AMOUNT, MAX_BLOCKS, MAX_DURATION_MS, MAX_OFFSET_MS,
     MAX_RULES,
 };
+use crate::policy::is_name;
 
 /// The words of a call.
 pub(crate) trait Words {
@@ -95,6 +96,16 @@ pub(crate) enum Given {
     Policy(usize),
 }
 
+impl Given {
+    /// The settings, unless a policy is named.
+    pub(crate) const fn rule(&self) -> Option<Rule> {
+        match self {
+            Self::Rule(rule) => Some(*rule),
+            Self::Policy(_) => None,
+        }
+    }
+}
+
 fn is(word: &[u8], keyword: &str) -> bool {
     word.eq_ignore_ascii_case(keyword.as_bytes())
 }
@@ -176,6 +187,11 @@ impl Shape {
     /// How many rules are given.
     pub(crate) fn rule_count(&self) -> usize {
         self.rules.len()
+    }
+
+    /// Whether any of the rules is a policy.
+    pub(crate) fn names_policy(&self) -> bool {
+        self.rules.all().iter().any(|rule| rule.algorithm.is_none())
     }
 
     /// Whether SHADOW was given.
@@ -287,7 +303,7 @@ impl RuleWords {
 
     fn read(&self, words: &impl Words) -> Result<Given, Argument> {
         let Some(algorithm) = self.algorithm else {
-            return match policy_name(words.word(self.at)) {
+            return match is_name(words.word(self.at)) {
                 true => Ok(Given::Policy(self.at)),
                 false => Err(Argument::PolicyName),
             };
@@ -387,12 +403,6 @@ fn offset_ms(word: &[u8]) -> Option<i64> {
     let ms = duration_ms(word).filter(|ms| *ms <= MAX_OFFSET_MS)?;
     let ms = i64::try_from(ms).ok()?;
     Some(if ahead { ms } else { ms.saturating_neg() })
-}
-
-/// 1 to 64 of `A-Z a-z 0-9 _ . -`.
-pub(crate) fn policy_name(word: &[u8]) -> bool {
-    (1..=crate::limit::codec::MAX_NAME).contains(&word.len())
-        && word.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
 }
 
 /// Whether this many rules fit on one key.
