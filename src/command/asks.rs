@@ -22,7 +22,7 @@ pub(crate) struct Asks {
     policies: Vec<(usize, Arc<Policy>)>,
     force: bool,
     /// A plain command, which fits only a key of one rule.
-    pub(crate) plain: bool,
+    plain: bool,
 }
 
 impl Asks {
@@ -31,17 +31,8 @@ impl Asks {
     }
 
     /// The one rule of a plain command.
-    pub(crate) fn plain(
-        call: &Call,
-        shape: &Shape,
-        log_ok: impl Fn(usize, &Rule) -> bool,
-    ) -> Result<Self, Error> {
-        let given = shape.rules(call, config::slide_max_log(), log_ok)?;
-        let costs = shape.costs(call, Argument::NoCost)?;
-        let mut asks = Self::empty(shape.force);
-        asks.unfold(call, given.all())?;
-        asks.deal(&mut costs.all().iter().copied(), costs.len())?;
-        Ok(asks)
+    pub(crate) fn one(ask: Ask, force: bool) -> Self {
+        Self { asks: Few::One(ask), plain: true, ..Self::empty(force) }
     }
 
     /// The rules of RL.CHARGE, at least one.
@@ -53,7 +44,12 @@ impl Asks {
         if shape.rule_count() == 0 {
             return Err(Error::Syntax);
         }
-        Self::plain(call, shape, log_ok)
+        let given = shape.rules(call, config::slide_max_log(), log_ok)?;
+        let costs = shape.costs(call, Argument::NoCost)?;
+        let mut asks = Self::empty(shape.force());
+        asks.unfold(call, given.all())?;
+        asks.deal(&mut costs.all().iter().copied(), costs.len())?;
+        Ok(asks)
     }
 
     /// The rules that a key keeps, for a peek without any.
@@ -134,7 +130,7 @@ pub(crate) fn per_key(
     let costs = shape.costs(call, Argument::NoCost)?;
     let mut all = Vec::with_capacity(given.len());
     for one in given.all() {
-        let mut asks = Asks::empty(shape.force);
+        let mut asks = Asks::empty(shape.force());
         asks.unfold(call, std::slice::from_ref(one))?;
         all.push(asks);
     }
