@@ -53,17 +53,12 @@ const COMMANDS: &[Command] = &[
 /// Whether the server lets modules choose ACL categories, and make one of their own.
 fn category_support(server: &Server) -> (bool, bool) {
     let valkey = server.is_valkey();
-    (
-        valkey || server.is_redis(7, 2),
-        server.is_redis(7, 4) || (valkey && server.version().1 >= 8),
-    )
+    (valkey || server.is_redis(7, 2), server.is_redis(7, 4) || (valkey && server.version().1 >= 8))
 }
 
 fn info(client: &mut Client, name: &str) -> Vec<Value> {
     let reply = client.ok(&format!("COMMAND INFO {name}"));
-    let Value::Array(rows) = &reply else {
-        panic!("COMMAND INFO: {}", show(&reply))
-    };
+    let Value::Array(rows) = &reply else { panic!("COMMAND INFO: {}", show(&reply)) };
     let Some(Value::Array(fields)) = rows.first() else {
         panic!("{name} is not known to the server")
     };
@@ -77,12 +72,7 @@ fn command_info_tells_arity_flags_and_categories() {
     let (categories, own_category) = category_support(&server);
     for command in COMMANDS {
         let fields = info(&mut client, command.name);
-        assert_eq!(
-            fields[1],
-            Value::Int(command.arity),
-            "arity of {}",
-            command.name
-        );
+        assert_eq!(fields[1], Value::Int(command.arity), "arity of {}", command.name);
         let flags = texts(&fields[2]);
         for flag in ["write", "readonly", "denyoom", "fast"] {
             // Policies are for people: whether their commands count as fast is left open.
@@ -99,11 +89,7 @@ fn command_info_tells_arity_flags_and_categories() {
         }
         let has = texts(&fields[6]);
         for category in command.categories.iter().filter(|_| categories) {
-            assert!(
-                has.iter().any(|c| c == category),
-                "{category} of {}: {has:?}",
-                command.name
-            );
+            assert!(has.iter().any(|c| c == category), "{category} of {}: {has:?}", command.name);
         }
         let slow_write = command.categories.contains(&"@write") && !command.flags.contains(&"fast");
         assert!(
@@ -140,9 +126,7 @@ fn keys_are_found_by_the_server() {
     }
     for line in ["RL.TOP COUNT 3", "RL.POLICY LIST", "RL.POLICY GET p"] {
         assert!(
-            client
-                .error(&format!("COMMAND GETKEYS {line}"))
-                .contains("no key arguments"),
+            client.error(&format!("COMMAND GETKEYS {line}")).contains("no key arguments"),
             "{line}"
         );
     }
@@ -193,22 +177,14 @@ fn command_docs_are_full() {
             command.name
         );
         for (name, docs) in subcommands.iter().flat_map(pairs) {
-            has_full_docs(
-                &name,
-                &docs,
-                !name.ends_with("list") && !name.ends_with("help"),
-            );
+            has_full_docs(&name, &docs, !name.ends_with("list") && !name.ends_with("help"));
         }
     }
 }
 
 fn has_full_docs(name: &str, docs: &Value, has_arguments: bool) {
     let field = |key: &str| entry(docs, key).map(|v| show(&v)).unwrap_or_default();
-    assert!(
-        field("summary").len() > 10,
-        "summary of {name}: {}",
-        show(docs)
-    );
+    assert!(field("summary").len() > 10, "summary of {name}: {}", show(docs));
     assert!(!field("since").is_empty(), "since of {name}");
     assert!(!field("complexity").is_empty(), "complexity of {name}");
     if has_arguments {
@@ -302,10 +278,7 @@ fn the_module_is_listed_by_its_name() {
 #[test]
 fn the_internal_command_is_refused() {
     let server = Server::start();
-    let replica = Server::build()
-        .replica_of(&server)
-        .args("--replica-read-only no")
-        .start();
+    let replica = Server::build().replica_of(&server).args("--replica-read-only no").start();
     server.client().ok("RL.TOKEN k 5 1");
     server.wait_for(&replica);
     let hidden = server.is_redis(8, 0);
@@ -323,10 +296,7 @@ fn the_internal_command_is_refused() {
         };
         for line in ["rl.x k x", "rl.x", "RL.X k", "rl.x k x j y"] {
             let text = show(&client.call(line));
-            assert!(
-                refused(&text) || text.contains("wrong number"),
-                "{line}: {text}"
-            );
+            assert!(refused(&text) || text.contains("wrong number"), "{line}: {text}");
         }
         client.ok("MULTI");
         let queued = show(&client.call("rl.x k x"));

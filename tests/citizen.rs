@@ -44,11 +44,7 @@ fn both_protocols_say_the_same() {
     assert_eq!(rules(&old), rules(&new));
     assert_eq!(rules(&old).len(), 2);
     for field in ["algorithm", "used", "remaining", "reset_after_ms"] {
-        assert!(
-            rules(&old)[0].iter().any(|(name, _)| name == field),
-            "{field}: {}",
-            show(&old)
-        );
+        assert!(rules(&old)[0].iter().any(|(name, _)| name == field), "{field}: {}", show(&old));
     }
 }
 
@@ -69,10 +65,7 @@ fn policy_get_tells_rules_that_set_takes_again() {
         "unchanged rules change nothing"
     );
     client.ok(&format!("RL.POLICY SET q {}", rules.join(" ")));
-    assert_eq!(
-        texts(&entry(&client.ok("RL.POLICY GET q"), "rules").expect("rules")),
-        rules
-    );
+    assert_eq!(texts(&entry(&client.ok("RL.POLICY GET q"), "rules").expect("rules")), rules);
     client.ok("FLUSHALL");
     assert_eq!(client.text("RL.POLICY SET p FIXED 1 1s"), "OK");
     assert_eq!(texts(&client.ok("RL.POLICY LIST")), ["p", "q"]);
@@ -99,9 +92,7 @@ fn transactions_scripts_and_functions_answer_as_plain_calls() {
     client.ok("MULTI");
     (0..3).for_each(|_| drop(client.ok("RL.TOKEN m 2 1")));
     client.ok("RL.PEEK m");
-    let Value::Array(replies) = client.ok("EXEC") else {
-        panic!("EXEC")
-    };
+    let Value::Array(replies) = client.ok("EXEC") else { panic!("EXEC") };
     let remaining: Vec<Vec<i64>> = replies.iter().map(|r| ints(r)[..2].to_vec()).collect();
     assert_eq!(remaining, [[1, 1], [1, 0], [0, 0], [0, 0]]);
 
@@ -122,9 +113,7 @@ fn transactions_scripts_and_functions_answer_as_plain_calls() {
 
 #[test]
 fn above_maxmemory_charges_are_refused_and_the_rest_works() {
-    let server = Server::build()
-        .args("--maxmemory-policy noeviction")
-        .start();
+    let server = Server::build().args("--maxmemory-policy noeviction").start();
     let mut client = server.client();
     client.ok("RL.TOKEN k 5 1 COST 3");
     client.ok("RL.POLICY SET p FIXED 1 1s");
@@ -218,13 +207,8 @@ fn generic_key_commands_work() {
         // A copy is a limiter of its own.
         client.ok(&charge.replace(" k ", " copy "));
         assert_eq!(client.ok("RL.PEEK moved"), peek);
-        let Value::BulkString(dump) = client.ok("DUMP moved") else {
-            panic!("DUMP")
-        };
-        assert_eq!(
-            client.run(&[b"RESTORE".as_slice(), b"back", b"5000000", &dump]),
-            Value::Okay
-        );
+        let Value::BulkString(dump) = client.ok("DUMP moved") else { panic!("DUMP") };
+        assert_eq!(client.run(&[b"RESTORE".as_slice(), b"back", b"5000000", &dump]), Value::Okay);
         assert_eq!(client.ok("RL.PEEK back"), peek);
         let digest =
             |c: &mut support::Client, key: &str| show(&c.ok(&format!("DEBUG DIGEST-VALUE {key}")));
@@ -269,12 +253,7 @@ fn settings_are_read_checked_and_obeyed() {
     let server = Server::start();
     let mut client = server.client();
     let defaults = [
-        (
-            "rl.slide-max-log",
-            "100000",
-            ["0", "1000001", "x"],
-            "1000000",
-        ),
+        ("rl.slide-max-log", "100000", ["0", "1000001", "x"], "1000000"),
         ("rl.max-policies", "1024", ["-1", "65537", "x"], "0"),
         ("rl.top-keys", "128", ["-1", "10001", "x"], "10000"),
         ("rl.retry-jitter-ms", "0", ["-1", "60001", "x"], "60000"),
@@ -308,18 +287,13 @@ fn settings_are_read_checked_and_obeyed() {
 
     client.ok("CONFIG SET rl.max-policies 1");
     client.ok("RL.POLICY SET a FIXED 1 1s");
-    assert!(client
-        .error("RL.POLICY SET b FIXED 1 1s")
-        .starts_with("ERR"));
+    assert!(client.error("RL.POLICY SET b FIXED 1 1s").starts_with("ERR"));
     client.ok("RL.POLICY SET a FIXED 2 1s");
 
     client.ok("CONFIG SET rl.retry-jitter-ms 1000");
     client.ok("RL.FIXED j 1 10s");
     let mut retries: Vec<i64> = (0..50).map(|_| client.six("RL.FIXED j 1 10s")[2]).collect();
-    assert!(
-        retries.iter().all(|r| (10_000..=11_000).contains(r)),
-        "{retries:?}"
-    );
+    assert!(retries.iter().all(|r| (10_000..=11_000).contains(r)), "{retries:?}");
     retries.sort_unstable();
     retries.dedup();
     assert!(retries.len() > 1);
@@ -327,16 +301,11 @@ fn settings_are_read_checked_and_obeyed() {
 
 #[test]
 fn settings_may_come_with_the_start() {
-    let server = Server::build()
-        .args("--rl.slide-max-log 7 --rl.notify-denied yes")
-        .start();
+    let server = Server::build().args("--rl.slide-max-log 7 --rl.notify-denied yes").start();
     let mut client = server.client();
     assert_eq!(client.config("rl.slide-max-log").as_deref(), Some("7"));
     assert_eq!(client.config("rl.notify-denied").as_deref(), Some("yes"));
-    assert!(Server::build()
-        .args("--rl.slide-max-log 0")
-        .try_start()
-        .is_err());
+    assert!(Server::build().args("--rl.slide-max-log 0").try_start().is_err());
 }
 
 #[test]
@@ -348,9 +317,8 @@ fn info_counts() {
         rl_slide_allowed rl_slide_denied rl_fixed_allowed rl_fixed_denied";
     for section in ["rl_stats", "modules", "everything"] {
         for name in names.split_whitespace() {
-            let value = client
-                .info(section, name)
-                .unwrap_or_else(|| panic!("{name} in INFO {section}"));
+            let value =
+                client.info(section, name).unwrap_or_else(|| panic!("{name} in INFO {section}"));
             assert!(value.parse::<u64>().is_ok(), "{name}:{value}");
         }
     }

@@ -29,10 +29,7 @@ fn exactly_the_limit_passes(line: &str) {
             })
         })
         .collect();
-    let replies: Vec<Vec<Value>> = workers
-        .into_iter()
-        .map(|w| w.join().expect("client"))
-        .collect();
+    let replies: Vec<Vec<Value>> = workers.into_iter().map(|w| w.join().expect("client")).collect();
     for round in 0..ROUNDS {
         let decisions = replies.iter().map(|of_client| {
             let reply = &of_client[round];
@@ -42,15 +39,9 @@ fn exactly_the_limit_passes(line: &str) {
         let (passed, denied): (Vec<_>, Vec<_>) = decisions.partition(|six| six[0] == 1);
         let mut remaining: Vec<i64> = passed.iter().map(|six| six[1]).collect();
         remaining.sort_unstable();
-        assert_eq!(
-            remaining,
-            (0..LIMIT as i64).collect::<Vec<_>>(),
-            "round {round} of {line}"
-        );
+        assert_eq!(remaining, (0..LIMIT as i64).collect::<Vec<_>>(), "round {round} of {line}");
         assert!(
-            denied
-                .iter()
-                .all(|six| six[0] == 0 && six[1] == 0 && six[2] >= 1),
+            denied.iter().all(|six| six[0] == 0 && six[1] == 0 && six[2] >= 1),
             "round {round} of {line}"
         );
     }

@@ -118,19 +118,13 @@ fn aof(server: &Server) -> Vec<u8> {
         .filter(|path| path.to_string_lossy().ends_with(".aof"))
         .collect();
     files.sort();
-    files
-        .iter()
-        .flat_map(|path| std::fs::read(path).expect("append-only file"))
-        .collect()
+    files.iter().flat_map(|path| std::fs::read(path).expect("append-only file")).collect()
 }
 
 /// A primary with an append-only file and a replica, so that every stream is on. The primary sends its
 /// replica nothing on its own account: the period of its pings is longer than any test.
 fn watched() -> (Server, Server) {
-    let server = Server::build()
-        .append_only()
-        .args("--repl-ping-replica-period 3600")
-        .start();
+    let server = Server::build().append_only().args("--repl-ping-replica-period 3600").start();
     let replica = Server::build().replica_of(&server).start();
     server.wait_for(&replica);
     (server, replica)
@@ -145,11 +139,7 @@ fn what_changes_nothing_leaves_no_trace() {
         (0..2).for_each(|_| drop(client.ok(limiter.charge)));
         server.wait_for(&replica);
         let before = trace(&server, &mut client);
-        for line in [limiter.charge]
-            .iter()
-            .chain(limiter.quiet)
-            .chain(FRUITLESS)
-        {
+        for line in [limiter.charge].iter().chain(limiter.quiet).chain(FRUITLESS) {
             (0..20).for_each(|_| drop(client.call(line)));
             let after = trace(&server, &mut client);
             assert_eq!(
@@ -181,12 +171,7 @@ fn an_allowed_call_is_one_change_and_one_command_in_the_stream() {
             assert_eq!(names, ["rl.x"], "{}", limiter.name);
         }
         server.wait_for(&replica);
-        assert_eq!(
-            replica.client().ok("DUMP k"),
-            client.ok("DUMP k"),
-            "{}",
-            limiter.name
-        );
+        assert_eq!(replica.client().ok("DUMP k"), client.ok("DUMP k"), "{}", limiter.name);
     }
 }
 
@@ -210,10 +195,7 @@ fn number(bytes: &mut &[u8], mark: u8) -> usize {
     let (line, rest) = bytes.split_at(end + 1);
     *bytes = rest;
     assert_eq!(line[0], mark);
-    String::from_utf8_lossy(&line[1..])
-        .trim()
-        .parse()
-        .expect("a number")
+    String::from_utf8_lossy(&line[1..]).trim().parse().expect("a number")
 }
 
 fn bulk<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
@@ -297,13 +279,8 @@ fn client_tracking_hears_of_a_charge_and_of_nothing_else() {
     };
     assert_eq!(pushes_after("RL.FIXED k 2 1h"), 1);
     assert_eq!(pushes_after("RL.FIXED k 2 1h"), 1);
-    for line in [
-        "RL.FIXED k 2 1h",
-        "RL.PEEK k",
-        "RL.INSPECT k",
-        "RL.TOKEN k 5 1",
-        "RL.FIXED k 2 x",
-    ] {
+    for line in ["RL.FIXED k 2 1h", "RL.PEEK k", "RL.INSPECT k", "RL.TOKEN k 5 1", "RL.FIXED k 2 x"]
+    {
         assert_eq!(pushes_after(line), 0, "{line}");
     }
     assert_eq!(pushes_after("RL.REFUND k"), 1);
@@ -320,10 +297,7 @@ fn events(client: &mut Client, subscriber: &mut Client, line: &str) -> Vec<Strin
         match words.as_slice() {
             [_, _, channel, _] if channel == "end" => return seen,
             [_, _, channel, key] => {
-                seen.push(format!(
-                    "{} {key}",
-                    channel.trim_start_matches("__keyevent@0__:")
-                ));
+                seen.push(format!("{} {key}", channel.trim_start_matches("__keyevent@0__:")));
             }
             _ => panic!("not a message: {}", show(&message)),
         }
@@ -348,10 +322,7 @@ fn events_are_one_per_changed_key() {
         after("RL.TOKEN k 2 1 PER 2h").is_empty(),
         "changed settings of a denied call are stored in silence"
     );
-    assert_eq!(
-        after("RL.MCHARGE 2 a b FIXED 2 1h FIXED 2 1h"),
-        ["rl.charge a", "rl.charge b"]
-    );
+    assert_eq!(after("RL.MCHARGE 2 a b FIXED 2 1h FIXED 2 1h"), ["rl.charge a", "rl.charge b"]);
     assert_eq!(after("RL.REFUND a"), ["rl.refund a"]);
     assert!(after("RL.REFUND none").is_empty());
     assert_eq!(after("DEL k"), ["del k"]);
@@ -364,11 +335,7 @@ fn events_are_one_per_changed_key() {
 fn a_flood_of_denials_grows_nothing() {
     let server = Server::start();
     let mut client = server.client();
-    for charge in [
-        "RL.SLIDE k 10 15m",
-        "RL.SLIDE k 10 15m BLOCKS 10",
-        "RL.TOKEN k 10 1 PER 1h",
-    ] {
+    for charge in ["RL.SLIDE k 10 15m", "RL.SLIDE k 10 15m BLOCKS 10", "RL.TOKEN k 10 1 PER 1h"] {
         client.ok("FLUSHALL");
         (0..10).for_each(|_| drop(client.ok(charge)));
         let before = client.int("MEMORY USAGE k");
@@ -376,9 +343,7 @@ fn a_flood_of_denials_grows_nothing() {
         for _ in 0..100 {
             server.clock.advance(1000);
             let replies = client.pipeline(&batch);
-            assert!(replies
-                .iter()
-                .all(|r| support::client::ints(r).first() == Some(&0)));
+            assert!(replies.iter().all(|r| support::client::ints(r).first() == Some(&0)));
         }
         assert_eq!(client.int("MEMORY USAGE k"), before, "{charge}");
     }
@@ -387,9 +352,7 @@ fn a_flood_of_denials_grows_nothing() {
 /// A client that asks for the replication stream as a replica does, and sees what a charge sends.
 #[test]
 fn the_stream_carries_results_not_calls() {
-    let server = Server::build()
-        .args("--repl-ping-replica-period 3600")
-        .start();
+    let server = Server::build().args("--repl-ping-replica-period 3600").start();
     let mut client = server.client();
     client.ok("RL.TOKEN k 2 1 PER 1h");
     let mut replica = server.client();
@@ -397,11 +360,7 @@ fn the_stream_carries_results_not_calls() {
         replica.ok(line);
     }
     let reply = replica.call("PSYNC ? -1");
-    assert!(
-        text(&reply).is_some_and(|t| t.starts_with("FULLRESYNC")),
-        "{}",
-        show(&reply)
-    );
+    assert!(text(&reply).is_some_and(|t| t.starts_with("FULLRESYNC")), "{}", show(&reply));
     let mut stream = std::io::BufReader::new(replica.into_stream());
     skip_snapshot(&mut stream);
     until("the replica to be on", || {
@@ -428,20 +387,14 @@ fn skip_snapshot(stream: &mut impl std::io::BufRead) {
     let mut line = String::new();
     while line.trim().is_empty() {
         line.clear();
-        assert!(
-            stream.read_line(&mut line).expect("snapshot") > 0,
-            "the link was closed"
-        );
+        assert!(stream.read_line(&mut line).expect("snapshot") > 0, "the link was closed");
     }
     let length: u64 = line
         .trim()
         .trim_start_matches('$')
         .parse()
         .expect("a length: no diskless capability was told");
-    let copied = std::io::copy(
-        &mut std::io::Read::take(stream, length),
-        &mut std::io::sink(),
-    )
-    .expect("snapshot");
+    let copied = std::io::copy(&mut std::io::Read::take(stream, length), &mut std::io::sink())
+        .expect("snapshot");
     assert_eq!(copied, length);
 }

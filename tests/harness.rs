@@ -19,10 +19,7 @@ fn a_set_clock_is_seen_by_the_next_command() {
         let us = START_US + (step * 7_919_317_001) % 10_000_000_000 - 5_000_000_000;
         server.clock.set(us);
         let time = support::client::texts(&client.ok("TIME"));
-        assert_eq!(
-            time,
-            [(us / 1_000_000).to_string(), (us % 1_000_000).to_string()]
-        );
+        assert_eq!(time, [(us / 1_000_000).to_string(), (us % 1_000_000).to_string()]);
         client.ok("SET k v PX 100000");
         assert_eq!(client.int("PEXPIRETIME k"), us / 1000 + 100_000);
     }
@@ -56,10 +53,7 @@ fn a_replica_follows_while_both_clocks_stand() {
     replica.clock.advance(30_000_000);
     primary.client().ok("SET k v PX 100000");
     primary.wait_for(&replica);
-    assert_eq!(
-        replica.client().int("PEXPIRETIME k"),
-        primary.client().int("PEXPIRETIME k")
-    );
+    assert_eq!(replica.client().int("PEXPIRETIME k"), primary.client().int("PEXPIRETIME k"));
 }
 
 #[test]
@@ -87,9 +81,7 @@ fn a_frame_made_here_is_taken_by_the_server() {
     let server = plain().start();
     let mut client = server.client();
     client.ok("SET k value");
-    let Value::BulkString(dump) = client.ok("DUMP k") else {
-        panic!("no dump")
-    };
+    let Value::BulkString(dump) = client.ok("DUMP k") else { panic!("no dump") };
     let (body, version) = payload::unseal(&dump);
     assert_eq!(payload::seal(&body, version), dump);
     let broken = [dump.clone(), vec![0]].concat();
@@ -132,10 +124,7 @@ fn decisions_are_compared_in_value_and_shape() {
         Value::Array(items)
     };
     let plain = row(&[1, 4, 0, 1000, 5, 0]);
-    let charge = layered(
-        &[0, 0, 9, 9, 1, 0],
-        &[&[1, 4, 0, 0, 5, 0], &[0, 0, 9, 9, 1, 0]],
-    );
+    let charge = layered(&[0, 0, 9, 9, 1, 0], &[&[1, 4, 0, 0, 5, 0], &[0, 0, 9, 9, 1, 0]]);
     for (command, expected, reply) in [
         ("RL.TOKEN", "1 4 0 1000 5 0", &plain),
         ("RL.TOKEN", "1 _ 0", &plain),
@@ -162,9 +151,6 @@ fn decisions_are_compared_in_value_and_shape() {
         ("RL.TOKEN", "ERR", &Value::Nil),
         ("RL.TOKEN", "1", &Value::Nil),
     ] {
-        assert!(
-            compare(command, expected, reply).is_err(),
-            "{command} {expected}"
-        );
+        assert!(compare(command, expected, reply).is_err(), "{command} {expected}");
     }
 }

@@ -67,10 +67,7 @@ fn check(reply: Result<String, Reply>, want: &str) -> Result<(), String> {
             let got = integers(reply);
             let want: Vec<&str> = want.split_whitespace().collect();
             want.len() <= got.len()
-                && want
-                    .iter()
-                    .zip(&got)
-                    .all(|(w, g)| *w == "_" || w.parse() == Ok(*g))
+                && want.iter().zip(&got).all(|(w, g)| *w == "_" || w.parse() == Ok(*g))
         }
         _ => false,
     };
@@ -94,10 +91,7 @@ fn run(text: &str) {
         };
         let mut words: Vec<&str> = left.split_whitespace().collect();
         let now_us = START_US + micros(words.remove(0));
-        let times = match words[0]
-            .strip_prefix('x')
-            .and_then(|n| n.parse::<u32>().ok())
-        {
+        let times = match words[0].strip_prefix('x').and_then(|n| n.parse::<u32>().ok()) {
             Some(n) => {
                 words.remove(0);
                 n
@@ -114,12 +108,7 @@ fn run(text: &str) {
         }
     }
     assert!(lines > 0, "no cases");
-    assert!(
-        failed.is_empty(),
-        "{} of {lines} failed:\n{}",
-        failed.len(),
-        failed.join("\n")
-    );
+    assert!(failed.is_empty(), "{} of {lines} failed:\n{}", failed.len(), failed.join("\n"));
 }
 
 #[test]

@@ -32,138 +32,86 @@ fn six(reply: &Reply) -> Option<[i64; 6]> {
 }
 
 fn show(args: &[&[u8]]) -> String {
-    args.iter()
-        .map(|w| String::from_utf8_lossy(w))
-        .collect::<Vec<_>>()
-        .join(" ")
+    args.iter().map(|w| String::from_utf8_lossy(w)).collect::<Vec<_>>().join(" ")
 }
 
 fn is_charge(args: &[&[u8]]) -> bool {
-    !matches!(
-        args[0],
-        b"RL.PEEK" | b"RL.REFUND" | b"RL.POLICY" | b"DEL" | b"CL.THROTTLE"
-    )
+    !matches!(args[0], b"RL.PEEK" | b"RL.REFUND" | b"RL.POLICY" | b"DEL" | b"CL.THROTTLE")
 }
 
 #[test]
 fn a_wait_is_exact() {
     let (mut waits, mut nevers) = (0, 0);
-    each(
-        0..150,
-        300,
-        &Options::default(),
-        |model, now_us, args, reply| {
-            let Some([0, _, retry, ..]) = six(reply) else {
-                return;
-            };
-            if !is_charge(args) {
-                return;
-            }
-            let allowed_at = |later_us: i64| six(&model.clone().call(later_us, args)).map(|s| s[0]);
-            let what = || format!("{} at {now_us}: {reply:?}", show(args));
-            if retry == -1 {
-                assert_eq!(
-                    allowed_at(now_us + 200 * 365 * 86_400_000_000),
-                    Some(0),
-                    "{}",
-                    what()
-                );
-                nevers += 1;
-                return;
-            }
-            assert!(retry >= 1, "{}", what());
-            assert_eq!(allowed_at(now_us + retry * 1000), Some(1), "{}", what());
-            assert_eq!(
-                allowed_at(now_us + (retry - 1) * 1000),
-                Some(0),
-                "{}",
-                what()
-            );
-            waits += 1;
-        },
-    );
-    assert!(
-        waits > 1000 && nevers > 100,
-        "{waits} waits, {nevers} nevers"
-    );
+    each(0..150, 300, &Options::default(), |model, now_us, args, reply| {
+        let Some([0, _, retry, ..]) = six(reply) else {
+            return;
+        };
+        if !is_charge(args) {
+            return;
+        }
+        let allowed_at = |later_us: i64| six(&model.clone().call(later_us, args)).map(|s| s[0]);
+        let what = || format!("{} at {now_us}: {reply:?}", show(args));
+        if retry == -1 {
+            assert_eq!(allowed_at(now_us + 200 * 365 * 86_400_000_000), Some(0), "{}", what());
+            nevers += 1;
+            return;
+        }
+        assert!(retry >= 1, "{}", what());
+        assert_eq!(allowed_at(now_us + retry * 1000), Some(1), "{}", what());
+        assert_eq!(allowed_at(now_us + (retry - 1) * 1000), Some(0), "{}", what());
+        waits += 1;
+    });
+    assert!(waits > 1000 && nevers > 100, "{waits} waits, {nevers} nevers");
 }
 
 #[test]
 fn remaining_calls_pass_and_no_more() {
     let mut seen = 0;
-    each(
-        1000..1100,
-        300,
-        &Options::default(),
-        |model, now_us, args, reply| {
-            let Some([_, remaining, ..]) = six(reply) else {
-                return;
-            };
-            // The same rules at cost 1; shadow rules are left out of `remaining`.
-            let shadow = model.policies.values().any(|p| p.shadow);
-            if !is_charge(args) || remaining > 30 || shadow {
-                return;
-            }
-            let is = |w: &[u8]| w.eq_ignore_ascii_case(b"COST") || w.eq_ignore_ascii_case(b"FORCE");
-            let end = (2..args.len()).find(|i| is(args[*i])).unwrap_or(args.len());
-            let mut model = model.clone();
-            for _ in 0..remaining {
-                assert_eq!(
-                    six(&model.call(now_us, &args[..end])).unwrap()[0],
-                    1,
-                    "{}",
-                    show(args)
-                );
-            }
-            assert_eq!(
-                six(&model.call(now_us, &args[..end])).unwrap()[0],
-                0,
-                "{}",
-                show(args)
-            );
-            seen += 1;
-        },
-    );
+    each(1000..1100, 300, &Options::default(), |model, now_us, args, reply| {
+        let Some([_, remaining, ..]) = six(reply) else {
+            return;
+        };
+        // The same rules at cost 1; shadow rules are left out of `remaining`.
+        let shadow = model.policies.values().any(|p| p.shadow);
+        if !is_charge(args) || remaining > 30 || shadow {
+            return;
+        }
+        let is = |w: &[u8]| w.eq_ignore_ascii_case(b"COST") || w.eq_ignore_ascii_case(b"FORCE");
+        let end = (2..args.len()).find(|i| is(args[*i])).unwrap_or(args.len());
+        let mut model = model.clone();
+        for _ in 0..remaining {
+            assert_eq!(six(&model.call(now_us, &args[..end])).unwrap()[0], 1, "{}", show(args));
+        }
+        assert_eq!(six(&model.call(now_us, &args[..end])).unwrap()[0], 0, "{}", show(args));
+        seen += 1;
+    });
     assert!(seen > 1000, "{seen}");
 }
 
 #[test]
 fn reset_is_when_it_is_as_good_as_new() {
     let mut seen = 0;
-    each(
-        2000..2080,
-        300,
-        &Options::default(),
-        |model, now_us, args, reply| {
-            if six(reply).is_none() || !model.wrote_last() || !args[0].starts_with(b"RL.") {
-                return;
-            }
-            let Some((reset, most)) = model.bounds(args[1], now_us) else {
-                return;
-            };
-            assert!(1 <= reset && reset <= most, "{} {reset} {most}", show(args));
-            let live_at = |ms: i64| model.bounds(args[1], now_us + ms * 1000).is_some();
-            assert!(
-                !live_at(reset) && live_at(reset - 1),
-                "{}: {reset}",
-                show(args)
-            );
-            if let Reply::Six(six) = reply {
-                assert_eq!(six[3], reset, "{}", show(args));
-            }
-            seen += 1;
-        },
-    );
+    each(2000..2080, 300, &Options::default(), |model, now_us, args, reply| {
+        if six(reply).is_none() || !model.wrote_last() || !args[0].starts_with(b"RL.") {
+            return;
+        }
+        let Some((reset, most)) = model.bounds(args[1], now_us) else {
+            return;
+        };
+        assert!(1 <= reset && reset <= most, "{} {reset} {most}", show(args));
+        let live_at = |ms: i64| model.bounds(args[1], now_us + ms * 1000).is_some();
+        assert!(!live_at(reset) && live_at(reset - 1), "{}: {reset}", show(args));
+        if let Reply::Six(six) = reply {
+            assert_eq!(six[3], reset, "{}", show(args));
+        }
+        seen += 1;
+    });
     assert!(seen > 1000, "{seen}");
 }
 
 #[test]
 fn a_peek_is_the_charge_without_its_effect() {
-    let options = Options {
-        no_refund: true,
-        no_force: true,
-        ..Default::default()
-    };
+    let options = Options { no_refund: true, no_force: true, ..Default::default() };
     let mut seen = 0;
     each(3000..3080, 300, &options, |model, now_us, args, reply| {
         if args[0] != b"RL.PEEK" {
@@ -171,9 +119,7 @@ fn a_peek_is_the_charge_without_its_effect() {
         }
         assert!(!model.wrote_last());
         // A peek that names its rules.
-        let rules = args
-            .get(2)
-            .is_some_and(|w| !w.eq_ignore_ascii_case(b"COST"));
+        let rules = args.get(2).is_some_and(|w| !w.eq_ignore_ascii_case(b"COST"));
         let Reply::Layers(peek, peek_rows) = reply else {
             return;
         };
@@ -249,17 +195,11 @@ fn nothing_above_the_bound_in_any_span() {
         // 7 + 7 per 3 s, in any span t: capacity + rate * t / period
         for command in [&b"RL.TOKEN"[..], b"RL.LEAKY"] {
             let args: [&[u8]; 6] = [command, b"k", b"7", b"7", b"PER", b"3s"];
-            never_above(&allowed_costs(seed, &args, 300), |us| {
-                7 + 7 * us / 3_000_000
-            });
+            never_above(&allowed_costs(seed, &args, 300), |us| 7 + 7 * us / 3_000_000);
         }
         // 9 in any trailing second
-        for blocks in [
-            &[][..],
-            &[&b"BLOCKS"[..], b"1"],
-            &[b"BLOCKS", b"4"],
-            &[b"BLOCKS", b"1000"],
-        ] {
+        for blocks in [&[][..], &[&b"BLOCKS"[..], b"1"], &[b"BLOCKS", b"4"], &[b"BLOCKS", b"1000"]]
+        {
             let mut args: Vec<&[u8]> = vec![b"RL.SLIDE", b"k", b"9", b"1s"];
             args.extend(blocks);
             let allowed = allowed_costs(seed, &args, 300);
@@ -269,9 +209,7 @@ fn nothing_above_the_bound_in_any_span() {
         let args: [&[u8]; 6] = [b"RL.FIXED", b"k", b"9", b"1s", b"ALIGN", b"300ms"];
         let mut windows = std::collections::BTreeMap::new();
         for (at, cost) in allowed_costs(seed, &args, 300) {
-            *windows
-                .entry((at + 300_000).div_euclid(1_000_000))
-                .or_insert(0) += cost;
+            *windows.entry((at + 300_000).div_euclid(1_000_000)).or_insert(0) += cost;
         }
         assert!(windows.values().all(|total| *total <= 9));
     }
@@ -326,27 +264,18 @@ fn a_denial_writes_at_most_once() {
     // Only the repair of a stepped clock and changed settings are stored: the
     // same call again finds them and writes nothing. An error never writes.
     let mut seen = 0;
-    each(
-        4000..4060,
-        300,
-        &Options::default(),
-        |model, now_us, args, reply| {
-            if matches!(reply, Reply::Error(_)) {
-                assert!(!model.wrote_last(), "{}", show(args));
-            }
-            if !is_charge(args) || six(reply).map_or(true, |s| s[0] == 1) {
-                return;
-            }
-            let mut again = model.clone();
-            assert_eq!(again.call(now_us, args), *reply, "{}", show(args));
-            assert!(
-                !again.wrote_last() && again.keys == model.keys,
-                "{}",
-                show(args)
-            );
-            seen += 1;
-        },
-    );
+    each(4000..4060, 300, &Options::default(), |model, now_us, args, reply| {
+        if matches!(reply, Reply::Error(_)) {
+            assert!(!model.wrote_last(), "{}", show(args));
+        }
+        if !is_charge(args) || six(reply).map_or(true, |s| s[0] == 1) {
+            return;
+        }
+        let mut again = model.clone();
+        assert_eq!(again.call(now_us, args), *reply, "{}", show(args));
+        assert!(!again.wrote_last() && again.keys == model.keys, "{}", show(args));
+        seen += 1;
+    });
     assert!(seen > 1000, "{seen}");
 }
 
@@ -354,49 +283,31 @@ fn a_denial_writes_at_most_once() {
 fn scenarios_reach_every_corner() {
     let mut seen = std::collections::BTreeMap::<String, u32>::new();
     let mut last_us = 0;
-    each(
-        5000..5100,
-        300,
-        &Options::default(),
-        |model, now_us, args, reply| {
-            let name = String::from_utf8_lossy(args[0]).to_string();
-            let kind = match reply {
-                Reply::Error(text) => text.split(' ').take(2).collect::<Vec<_>>().join(" "),
-                Reply::Null => "null".into(),
-                Reply::Five(five) => format!("limited {}", five[0]),
-                _ => match six(reply) {
-                    Some([0, _, -1, ..]) => "never".into(),
-                    Some([0, ..]) if model.wrote_last() => "denied and wrote".into(),
-                    Some([0, ..]) => "denied".into(),
-                    Some(_) => "allowed".into(),
-                    None => "other".into(),
-                },
-            };
-            *seen.entry(format!("{name} {kind}")).or_insert(0) += 1;
-            *seen
-                .entry(format!(
-                    "clock {}",
-                    if now_us < last_us { "back" } else { "on" }
-                ))
-                .or_insert(0) += 1;
-            last_us = now_us;
-        },
-    );
+    each(5000..5100, 300, &Options::default(), |model, now_us, args, reply| {
+        let name = String::from_utf8_lossy(args[0]).to_string();
+        let kind = match reply {
+            Reply::Error(text) => text.split(' ').take(2).collect::<Vec<_>>().join(" "),
+            Reply::Null => "null".into(),
+            Reply::Five(five) => format!("limited {}", five[0]),
+            _ => match six(reply) {
+                Some([0, _, -1, ..]) => "never".into(),
+                Some([0, ..]) if model.wrote_last() => "denied and wrote".into(),
+                Some([0, ..]) => "denied".into(),
+                Some(_) => "allowed".into(),
+                None => "other".into(),
+            },
+        };
+        *seen.entry(format!("{name} {kind}")).or_insert(0) += 1;
+        *seen
+            .entry(format!("clock {}", if now_us < last_us { "back" } else { "on" }))
+            .or_insert(0) += 1;
+        last_us = now_us;
+    });
     println!("{seen:#?}");
     for name in ["TOKEN", "LEAKY", "SLIDE", "FIXED", "CHARGE", "MCHARGE"] {
-        for kind in [
-            "allowed",
-            "denied",
-            "denied and wrote",
-            "never",
-            "WRONGTYPE key",
-        ] {
+        for kind in ["allowed", "denied", "denied and wrote", "never", "WRONGTYPE key"] {
             let what = format!("RL.{name} {kind}");
-            assert!(
-                seen.get(&what).is_some_and(|n| *n > 3),
-                "{what}: {:?}",
-                seen.get(&what)
-            );
+            assert!(seen.get(&what).is_some_and(|n| *n > 3), "{what}: {:?}", seen.get(&what));
         }
     }
     for what in [
@@ -406,10 +317,6 @@ fn scenarios_reach_every_corner() {
         "RL.CHARGE NOPOLICY no",
         "clock back",
     ] {
-        assert!(
-            seen.get(what).is_some_and(|n| *n > 20),
-            "{what}: {:?}",
-            seen.get(what)
-        );
+        assert!(seen.get(what).is_some_and(|n| *n > 20), "{what}: {:?}", seen.get(what));
     }
 }

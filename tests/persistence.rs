@@ -22,10 +22,7 @@ impl State {
     fn of(server: &Server) -> State {
         let mut client = server.client();
         let keys = keys(&mut client);
-        State {
-            pictures: pictures(&mut client, &keys),
-            policies: policies(&mut client),
-        }
+        State { pictures: pictures(&mut client, &keys), policies: policies(&mut client) }
     }
 
     /// Compares with what the server holds now. A key whose time is over may have gone; where the server has
@@ -64,12 +61,7 @@ fn rewrite(client: &mut Client) {
         client.info_int("persistence", "aof_rewrite_in_progress") == 0
             && client.info_int("persistence", "aof_rewrite_scheduled") == 0
     });
-    assert_eq!(
-        client
-            .info("persistence", "aof_last_bgrewrite_status")
-            .as_deref(),
-        Some("ok")
-    );
+    assert_eq!(client.info("persistence", "aof_last_bgrewrite_status").as_deref(), Some("ok"));
 }
 
 #[test]
@@ -111,9 +103,7 @@ fn replay_of_the_append_only_file_at_once_and_later() {
 #[test]
 fn rewrite_with_and_without_preamble() {
     for preamble in ["yes", "no"] {
-        let builder = Server::build()
-            .append_only()
-            .option("aof-use-rdb-preamble", preamble);
+        let builder = Server::build().append_only().option("aof-use-rdb-preamble", preamble);
         let mut server = filled(builder, 4);
         let before = State::of(&server);
         rewrite(&mut server.client());
@@ -135,18 +125,14 @@ fn rewrite_with_and_without_preamble() {
 #[test]
 fn rewrite_while_calls_come_in() {
     for preamble in ["yes", "no"] {
-        let builder = Server::build()
-            .append_only()
-            .option("aof-use-rdb-preamble", preamble);
+        let builder = Server::build().append_only().option("aof-use-rdb-preamble", preamble);
         let mut server = filled(builder.args("--rdb-key-save-delay 2000"), 6);
         let mut client = server.client();
         client.ok("BGREWRITEAOF");
         Work::new(7).run(&server, &mut client, 300);
         client.ok("RL.POLICY SET late FIXED 3 1m");
         client.ok("CONFIG SET rdb-key-save-delay 0");
-        until("rewrite", || {
-            client.info_int("persistence", "aof_rewrite_in_progress") == 0
-        });
+        until("rewrite", || client.info_int("persistence", "aof_rewrite_in_progress") == 0);
         let before = State::of(&server);
         server.restart();
         before.assert_back(&server);
@@ -177,18 +163,10 @@ fn dump_and_restore() {
         let dump = picture.dump.clone().expect("a dump");
         client.ok(&format!("DEL {}", picture.key));
         let ttl = picture.expires_at.max(0).to_string();
-        let words = [
-            b"RESTORE".as_slice(),
-            picture.key.as_bytes(),
-            ttl.as_bytes(),
-            &dump,
-            b"ABSTTL",
-        ];
+        let words =
+            [b"RESTORE".as_slice(), picture.key.as_bytes(), ttl.as_bytes(), &dump, b"ABSTTL"];
         assert_eq!(client.run(&words), Value::Okay, "{}", picture.key);
-        assert_eq!(
-            pictures(&mut client, std::slice::from_ref(&picture.key)),
-            [picture]
-        );
+        assert_eq!(pictures(&mut client, std::slice::from_ref(&picture.key)), [picture]);
     }
 }
 
@@ -200,16 +178,10 @@ fn shapes(client: &mut Client) -> Vec<Vec<u8>> {
         ("leaky", "RL.LEAKY leaky 5 3 FORCE COST 9"),
         ("slide", "RL.SLIDE slide 50 1h COST 3"),
         ("slide", "RL.SLIDE slide 50 1h"),
-        (
-            "blocks",
-            "RL.SLIDE blocks 5000000000 1h BLOCKS 9 COST 4000000000",
-        ),
+        ("blocks", "RL.SLIDE blocks 5000000000 1h BLOCKS 9 COST 4000000000"),
         ("fixed", "RL.FIXED fixed 5 1h"),
         ("aligned", "RL.FIXED aligned 5 1d ALIGN -8h"),
-        (
-            "list",
-            "RL.CHARGE list SLIDE 5 1h TOKEN 9 1 FIXED 3 1d LEAKY 7 1 COST 1 0 2 3",
-        ),
+        ("list", "RL.CHARGE list SLIDE 5 1h TOKEN 9 1 FIXED 3 1d LEAKY 7 1 COST 1 0 2 3"),
         ("policy", "RL.CHARGE policy POLICY gold POLICY dry"),
     ];
     set_policies(client);
@@ -319,9 +291,7 @@ fn random_payloads_are_refused() {
                 let place = rng.random_range(1..body.len());
                 body[place] = rng.random();
             }),
-            1 => body[from..]
-                .iter_mut()
-                .for_each(|byte| *byte = rng.random()),
+            1 => body[from..].iter_mut().for_each(|byte| *byte = rng.random()),
             _ => {
                 // The head of one value on the tail of another.
                 body.truncate(from);

@@ -99,7 +99,10 @@ impl Run {
             // Only the key just written is bound to fit; others are checked from below.
             assert!(ttl >= least, "call {n}: PTTL {name} is {ttl}, not {least} to {most}: {last}");
             if last.contains(&name) {
-                assert!(ttl <= most, "call {n}: PTTL {name} is {ttl}, not {least} to {most}: {last}");
+                assert!(
+                    ttl <= most,
+                    "call {n}: PTTL {name} is {ttl}, not {least} to {most}: {last}"
+                );
             }
         }
     }

@@ -36,10 +36,7 @@ fn assert_same(primary: &Server, replica: &Server) {
     primary.wait_for(replica);
     let different = differences(primary, replica);
     assert!(different.is_empty(), "{different:#?}");
-    assert_eq!(
-        policies(&mut primary.client()),
-        policies(&mut replica.client())
-    );
+    assert_eq!(policies(&mut primary.client()), policies(&mut replica.client()));
 }
 
 /// The keys that differ, as they are here and there. A key that the other server takes for expired is
@@ -64,10 +61,7 @@ fn replicas_with_clocks_ahead_and_behind_are_equal() {
     let behind = Server::build().append_only().replica_of(&primary).start();
     let mut replicas = [ahead, behind];
     {
-        let pairs = [
-            (&replicas[0], THIRTY_SECONDS),
-            (&replicas[1], -THIRTY_SECONDS),
-        ];
+        let pairs = [(&replicas[0], THIRTY_SECONDS), (&replicas[1], -THIRTY_SECONDS)];
         work(11, CALLS, &primary, &pairs, |_| ());
     }
     set_policies(&mut primary.client());
@@ -93,17 +87,11 @@ fn a_broken_link_resumes() {
     let replica = Server::build().replica_of(&primary).start();
     primary.wait_for(&replica);
     let mut admin = primary.client();
-    work(
-        12,
-        CALLS,
-        &primary,
-        &[(&replica, THIRTY_SECONDS)],
-        |batch| {
-            if batch % 5 == 2 {
-                admin.ok("CLIENT KILL TYPE replica");
-            }
-        },
-    );
+    work(12, CALLS, &primary, &[(&replica, THIRTY_SECONDS)], |batch| {
+        if batch % 5 == 2 {
+            admin.ok("CLIENT KILL TYPE replica");
+        }
+    });
     assert_same(&primary, &replica);
 }
 
@@ -163,19 +151,11 @@ fn a_chain_of_replicas_is_equal() {
     let primary = Server::start();
     let middle = Server::build().replica_of(&primary).start();
     let last = Server::build().append_only().replica_of(&middle).start();
-    work(
-        16,
-        1000,
-        &primary,
-        &[(&middle, 0), (&last, THIRTY_SECONDS)],
-        |_| (),
-    );
+    work(16, 1000, &primary, &[(&middle, 0), (&last, THIRTY_SECONDS)], |_| ());
     assert_same(&primary, &middle);
     primary.client().ok("SET end mark");
     let mut client = last.client();
-    until("the end of the chain", || {
-        show(&client.call("GET end")) == "mark"
-    });
+    until("the end of the chain", || show(&client.call("GET end")) == "mark");
     let mut here = primary.client();
     for key in keys(&mut here) {
         let digest = |c: &mut Client| show(&c.ok(&format!("DEBUG DIGEST-VALUE {key}")));
@@ -192,10 +172,7 @@ fn what_a_denied_call_stores_is_replicated() {
     let same = |client: &mut Client| {
         primary.wait_for(&replica);
         assert_eq!(client.ok("DUMP k"), replica.client().ok("DUMP k"));
-        assert_eq!(
-            client.int("PEXPIRETIME k"),
-            replica.client().int("PEXPIRETIME k")
-        );
+        assert_eq!(client.int("PEXPIRETIME k"), replica.client().int("PEXPIRETIME k"));
     };
     client.ok("RL.TOKEN k 3 1 PER 1h COST 3");
     same(&mut client);
@@ -209,15 +186,9 @@ fn what_a_denied_call_stores_is_replicated() {
     assert_eq!(client.six("RL.TOKEN k 3 1 PER 2h")[0], 0);
     assert_ne!(client.ok("DUMP k"), before);
     same(&mut client);
-    let before = (
-        client.ok("DUMP k"),
-        client.info_int("replication", "master_repl_offset"),
-    );
+    let before = (client.ok("DUMP k"), client.info_int("replication", "master_repl_offset"));
     assert_eq!(client.six("RL.TOKEN k 3 1 PER 2h")[0], 0);
-    let after = (
-        client.ok("DUMP k"),
-        client.info_int("replication", "master_repl_offset"),
-    );
+    let after = (client.ok("DUMP k"), client.info_int("replication", "master_repl_offset"));
     assert_eq!(before.0, after.0, "the repair is one-off");
     same(&mut client);
 }
@@ -239,39 +210,21 @@ fn a_cluster_routes_by_key() {
         let owner = cluster.owner(&key).port;
         for node in &cluster.primaries {
             let reply = show(&node.client().call(&line));
-            assert_eq!(
-                reply.starts_with("MOVED"),
-                node.port != owner,
-                "{line}: {reply}"
-            );
+            assert_eq!(reply.starts_with("MOVED"), node.port != owner, "{line}: {reply}");
         }
     }
     let owner = cluster.owner("{u}:a");
     let mut client = owner.client();
     client.ok("RL.MCHARGE 2 {u}:a {u}:b FIXED 5 1h FIXED 5 1h");
     for node in &cluster.primaries {
-        let reply = show(
-            &node
-                .client()
-                .call("RL.MCHARGE 2 {u}:a {v}:b FIXED 5 1h FIXED 5 1h"),
-        );
+        let reply = show(&node.client().call("RL.MCHARGE 2 {u}:a {v}:b FIXED 5 1h FIXED 5 1h"));
         assert!(reply.starts_with("CROSSSLOT"), "{reply}");
-        let reply = show(
-            &node
-                .client()
-                .call("RL.MCHARGE 2 {u}:a {u}:b FIXED 5 1h FIXED 5 1h"),
-        );
-        assert_eq!(
-            reply.starts_with("MOVED"),
-            node.port != owner.port,
-            "{reply}"
-        );
+        let reply = show(&node.client().call("RL.MCHARGE 2 {u}:a {u}:b FIXED 5 1h FIXED 5 1h"));
+        assert_eq!(reply.starts_with("MOVED"), node.port != owner.port, "{reply}");
         let script = "return redis.call('RL.MCHARGE', 2, KEYS[1], '{v}:b', 'FIXED', 5, '1h', 'FIXED', 5, '1h')";
         let reply = node.client().run(&["EVAL", script, "1", "{u}:a"]);
         assert!(is_error(&reply), "{}", show(&reply));
     }
-    let Value::Array(peek) = client.ok("RL.PEEK {u}:a") else {
-        panic!("PEEK")
-    };
+    let Value::Array(peek) = client.ok("RL.PEEK {u}:a") else { panic!("PEEK") };
     assert_eq!(peek[1], Value::Int(3), "two charges went through");
 }

@@ -4,7 +4,7 @@
 //! the ranges from left to right.
 
 use super::error::{Argument, Error};
-use crate::limit::codec::Few;
+use crate::limit::few::Few;
 use crate::limit::{
     Algorithm, Bucket, Fixed, Rule, Slide, MAX_AMOUNT, MAX_BLOCKS, MAX_DURATION_MS, MAX_OFFSET_MS,
     MAX_RULES,
@@ -213,7 +213,9 @@ impl Shape {
             let rule = self.rules.get(i)?;
             let read = rule.read(words).and_then(|given| match given {
                 Given::Rule(Rule::Slide(s))
-                    if s.blocks().is_none() && s.limit() > max_log && !log_ok(i, &Rule::Slide(s)) =>
+                    if s.blocks().is_none()
+                        && s.limit() > max_log
+                        && !log_ok(i, &Rule::Slide(s)) =>
                 {
                     Err(Argument::Log(max_log))
                 }

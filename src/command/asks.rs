@@ -3,7 +3,9 @@
 use super::args::{rules_fit, Given, Shape};
 use super::charge::is_denial;
 use super::error::{Argument, Error};
-use crate::limit::codec::{Bytes, Few, Trail};
+use crate::limit::bytes::Bytes;
+use crate::limit::codec::Trail;
+use crate::limit::few::Few;
 use crate::limit::layers::Request;
 use crate::limit::{Ask, Row, Rule};
 use crate::policy::{self, Counters, Policy};
@@ -90,11 +92,7 @@ impl Asks {
     }
 
     /// Gives every rule its cost: `costs` yields one for all, or as many as there are rules.
-    fn deal(
-        &mut self,
-        costs: &mut dyn Iterator<Item = u64>,
-        count: usize,
-    ) -> Result<(), Error> {
+    fn deal(&mut self, costs: &mut dyn Iterator<Item = u64>, count: usize) -> Result<(), Error> {
         let one = if count == 1 { costs.next() } else { None };
         if one.is_none() && count != self.asks.len() {
             return Err(Error::of(Argument::CostCount));

@@ -11,7 +11,8 @@ use super::asks::{self, Asks};
 use super::effect;
 use super::error::{Argument, Error};
 use super::reply;
-use crate::limit::codec::{Bytes, Few};
+use crate::limit::bytes::Bytes;
+use crate::limit::few::Few;
 use crate::limit::layers::Refusal;
 use crate::limit::{decide, Algorithm, Decision, Row, Rule, Wait};
 use crate::server::{config, Access, Call, Key, Opened};
@@ -64,9 +65,14 @@ pub(crate) fn charge(call: &Call) {
     }
 }
 
-/// Whether the key of word `at` keeps exactly this rule at this position.
-pub(super) fn is_kept(call: &Call, at: usize, position: usize, rule: &Rule) -> bool {
-    let key = call.open_write(at);
+/// Whether the key of word `at` keeps exactly this rule at this position. Opened for writing,
+/// which counts no miss.
+fn is_kept(call: &Call, at: usize, position: usize, rule: &Rule) -> bool {
+    keeps(call, &call.open_write(at), position, rule)
+}
+
+/// Whether an open key keeps exactly this rule at this position.
+pub(super) fn keeps(call: &Call, key: &Key<'_>, position: usize, rule: &Rule) -> bool {
     let kept = key.value().and_then(|l| crate::limit::inspect::kept_rules(l, call.now()).ok());
     kept.is_some_and(|rules| rules.get(position) == Some(rule))
 }

@@ -1,10 +1,10 @@
 //! What a decided call does to the server: the one place where keys change, and with them their
 //! TTL, the stream to replicas and AOF, WATCH, client tracking and keyspace events.
 
+use crate::limit::bytes::Bytes;
 use crate::limit::change::Change;
-use crate::limit::codec::Bytes;
-use crate::limit::layers::Write;
 use crate::limit::time::{ceil_ms, floor_ms, Micros, Millis};
+use crate::limit::write::Write;
 use crate::server::{Call, Key};
 use crate::stats;
 use std::ffi::CStr;

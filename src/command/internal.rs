@@ -32,7 +32,9 @@ pub(crate) fn keys(call: &Call) {
     match outcome {
         Ok(()) => call.ok(),
         Err(error) => {
-            warning(format_args!("a replicated change was refused: this node no longer agrees with its primary"));
+            warning(format_args!(
+                "a replicated change was refused: this node no longer agrees with its primary"
+            ));
             error.answer(call);
         }
     }

@@ -155,10 +155,7 @@ fn text(rule: &Rule) -> String {
 /// A duration in the largest unit that gives a whole number.
 fn duration(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    for (size, unit) in units {
-        if ms % size == 0 {
-            return format!("{}{unit}", ms / size);
-        }
-    }
-    format!("{ms}ms")
+    let whole = units.iter().find(|(size, _)| ms.is_multiple_of(*size));
+    let (size, unit) = whole.copied().unwrap_or((1, "ms"));
+    format!("{}{unit}", ms.checked_div(size).unwrap_or(ms))
 }

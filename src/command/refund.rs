@@ -43,7 +43,9 @@ fn give_back(call: &Call) -> Result<(), Error> {
     };
     let blob = decided.write.as_ref().map(|write| effect::store(&mut key, write, now));
     let rows = match key.value() {
-        Some(limiter) => refund::standing(limiter, decided.rules.all(), now).map_err(|_| Error::Bug)?,
+        Some(limiter) => {
+            refund::standing(limiter, decided.rules.all(), now).map_err(|_| Error::Bug)?
+        }
         None => Vec::new(),
     };
     drop(key);

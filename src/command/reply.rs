@@ -1,6 +1,6 @@
 //! The shape of replies: the only place where never becomes -1.
 
-use crate::limit::codec::Few;
+use crate::limit::few::Few;
 use crate::limit::{Row, Wait};
 use crate::server::Call;
 

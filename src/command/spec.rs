@@ -36,13 +36,7 @@ pub(crate) enum Kind {
 
 impl Arg {
     pub(super) const fn new(name: &'static str, kind: Kind) -> Self {
-        Arg {
-            name,
-            kind,
-            token: "",
-            optional: false,
-            multiple: false,
-        }
+        Arg { name, kind, token: "", optional: false, multiple: false }
     }
 
     pub(super) const fn key() -> Self {

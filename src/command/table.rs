@@ -1,7 +1,7 @@
 //! All commands as data: what the server, its access control and `redis-cli` know of them.
 
-use super::{charge, inspect, internal, peek, policy, refund, throttle, top};
 use super::spec::{Arg, CommandSpec, Keys, BASE};
+use super::{charge, inspect, internal, peek, policy, refund, throttle, top};
 use crate::server::{Access, Handler};
 
 /// A command on one limiter of one rule.
@@ -21,35 +21,21 @@ const FORCE: Arg = Arg::flag("force", "FORCE").optional();
 const COST: Arg = Arg::integer("cost").after("COST").optional();
 const COSTS: Arg = COST.multiple();
 
-const TOKEN_RULE: Arg = Arg::block(
-    "token",
-    &[Arg::integer("capacity"), Arg::integer("rate"), PER],
-)
-.after("TOKEN");
-const LEAKY_RULE: Arg = Arg::block(
-    "leaky",
-    &[Arg::integer("capacity"), Arg::integer("rate"), PER],
-)
-.after("LEAKY");
-const SLIDE_RULE: Arg = Arg::block(
-    "slide",
-    &[Arg::integer("limit"), Arg::text("window"), BLOCKS],
-)
-.after("SLIDE");
-const FIXED_RULE: Arg = Arg::block(
-    "fixed",
-    &[Arg::integer("limit"), Arg::text("window"), ALIGN],
-)
-.after("FIXED");
+const TOKEN_RULE: Arg =
+    Arg::block("token", &[Arg::integer("capacity"), Arg::integer("rate"), PER]).after("TOKEN");
+const LEAKY_RULE: Arg =
+    Arg::block("leaky", &[Arg::integer("capacity"), Arg::integer("rate"), PER]).after("LEAKY");
+const SLIDE_RULE: Arg =
+    Arg::block("slide", &[Arg::integer("limit"), Arg::text("window"), BLOCKS]).after("SLIDE");
+const FIXED_RULE: Arg =
+    Arg::block("fixed", &[Arg::integer("limit"), Arg::text("window"), ALIGN]).after("FIXED");
 const POLICY_RULE: Arg = Arg::text("policy").after("POLICY");
 
 /// A rule spelled out.
 const PLAIN_RULE: Arg = Arg::one_of("rule", &[TOKEN_RULE, LEAKY_RULE, SLIDE_RULE, FIXED_RULE]);
 /// A rule, or a policy that stands for some.
-const RULE: Arg = Arg::one_of(
-    "rule",
-    &[TOKEN_RULE, LEAKY_RULE, SLIDE_RULE, FIXED_RULE, POLICY_RULE],
-);
+const RULE: Arg =
+    Arg::one_of("rule", &[TOKEN_RULE, LEAKY_RULE, SLIDE_RULE, FIXED_RULE, POLICY_RULE]);
 
 /// All commands, in the order in which they are registered.
 pub(crate) static COMMANDS: &[CommandSpec] = &[
@@ -57,14 +43,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
         name: "rl.token",
         handler: Some(Handler::of(charge::token)),
         summary: "Charges a token bucket: bursts up to the capacity, refilled continuously.",
-        args: &[
-            Arg::key(),
-            Arg::integer("capacity"),
-            Arg::integer("rate"),
-            PER,
-            FORCE,
-            COST,
-        ],
+        args: &[Arg::key(), Arg::integer("capacity"), Arg::integer("rate"), PER, FORCE, COST],
         ..CHARGE_ONE
     },
     CommandSpec {
@@ -72,14 +51,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
         handler: Some(Handler::of(charge::leaky)),
         summary:
             "Charges a leaky bucket: says how long to wait so that work leaves at an even rate.",
-        args: &[
-            Arg::key(),
-            Arg::integer("capacity"),
-            Arg::integer("rate"),
-            PER,
-            FORCE,
-            COST,
-        ],
+        args: &[Arg::key(), Arg::integer("capacity"), Arg::integer("rate"), PER, FORCE, COST],
         ..CHARGE_ONE
     },
     CommandSpec {
@@ -87,28 +59,14 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
         handler: Some(Handler::of(charge::slide)),
         summary: "Charges a sliding window: never more than the limit in any trailing window.",
         complexity: "O(N) with N the entries that have left the window, O(1) amortized",
-        args: &[
-            Arg::key(),
-            Arg::integer("limit"),
-            Arg::text("window"),
-            BLOCKS,
-            FORCE,
-            COST,
-        ],
+        args: &[Arg::key(), Arg::integer("limit"), Arg::text("window"), BLOCKS, FORCE, COST],
         ..CHARGE_ONE
     },
     CommandSpec {
         name: "rl.fixed",
         handler: Some(Handler::of(charge::fixed)),
         summary: "Charges a fixed window: opened by its first charge, or aligned to the clock.",
-        args: &[
-            Arg::key(),
-            Arg::integer("limit"),
-            Arg::text("window"),
-            ALIGN,
-            FORCE,
-            COST,
-        ],
+        args: &[Arg::key(), Arg::integer("limit"), Arg::text("window"), ALIGN, FORCE, COST],
         ..CHARGE_ONE
     },
     CommandSpec {
@@ -130,13 +88,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
         acl: Some("write"),
         summary: "Charges the i-th rule on the i-th key, all or nothing.",
         complexity: "O(N) with N the number of rules",
-        args: &[
-            Arg::integer("numkeys"),
-            Arg::key().multiple(),
-            RULE.multiple(),
-            FORCE,
-            COSTS,
-        ],
+        args: &[Arg::integer("numkeys"), Arg::key().multiple(), RULE.multiple(), FORCE, COSTS],
         ..CHARGE_ONE
     },
     CommandSpec {
@@ -323,28 +275,10 @@ mod tests {
             };
             assert!(!(has("write") && has("readonly")), "{}", spec.name);
             assert!(!has("deny-oom") || has("write"), "{}", spec.name);
-            assert_eq!(
-                has("getkeys-api"),
-                matches!(spec.keys, Keys::Counted(_)),
-                "{}",
-                spec.name
-            );
-            assert!(
-                access != Some(Access::Update) || has("write"),
-                "{}",
-                spec.name
-            );
-            assert!(
-                access != Some(Access::Read) || has("readonly"),
-                "{}",
-                spec.name
-            );
-            assert_eq!(
-                spec.handler.is_none(),
-                !spec.subcommands.is_empty(),
-                "{}",
-                spec.name
-            );
+            assert_eq!(has("getkeys-api"), matches!(spec.keys, Keys::Counted(_)), "{}", spec.name);
+            assert!(access != Some(Access::Update) || has("write"), "{}", spec.name);
+            assert!(access != Some(Access::Read) || has("readonly"), "{}", spec.name);
+            assert_eq!(spec.handler.is_none(), !spec.subcommands.is_empty(), "{}", spec.name);
             if let (Some(acl), true) = (spec.acl, spec.handler.is_some()) {
                 let listed = |word: &str| acl.split(' ').any(|w| w == word);
                 assert_eq!(listed("write"), has("write"), "{}", spec.name);
@@ -362,11 +296,7 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), args.len(), "{names:?}");
             for arg in args {
-                assert!(
-                    !matches!(arg.kind, Kind::Token) || !arg.token.is_empty(),
-                    "{}",
-                    arg.name
-                );
+                assert!(!matches!(arg.kind, Kind::Token) || !arg.token.is_empty(), "{}", arg.name);
                 if let Kind::OneOf(inner) | Kind::Block(inner) = arg.kind {
                     assert!(!inner.is_empty());
                     check(inner);

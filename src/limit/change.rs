@@ -11,14 +11,16 @@
 //!            2 totals edit totals      the log, edited
 //! ```
 
-use super::codec::{self, Bytes, Few, Reader, Slot, State, Trail};
-use super::layers::{Next, NextState, Write};
+use super::blocks::Shape;
+use super::bytes::{Bytes, Reader};
+use super::checksum::crc32c;
+use super::codec::{self, Slot, State};
+use super::few::Few;
 use super::limiter::Limiter;
 use super::log::Log;
 use super::slide::Edit;
-use super::blocks::Shape;
-use super::time::{ms_until, Micros, Millis};
-use super::{slide, Rule, MAX_COUNT};
+use super::time::Millis;
+use super::MAX_COUNT;
 
 const FLAG_EXPIRE: u8 = 1;
 const PART_SAME: u8 = 0;
@@ -33,30 +35,31 @@ const EDIT_MERGE: u8 = 16;
 
 /// What tells one log from another: entries, cost and newest stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Totals {
+pub(super) struct Totals {
     entries: usize,
     cost: u64,
     newest: Millis,
 }
 
 impl Totals {
-    fn of(log: &Log) -> Self {
+    pub fn of(log: &Log) -> Self {
         Self { entries: log.len(), cost: log.total(), newest: log.newest() }
     }
 
     fn write(&self, out: &mut Bytes) {
-        out.len(self.entries);
+        out.size(self.entries);
         out.u64(self.cost);
         out.i64(self.newest);
     }
 
     fn read(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self { entries: from.len()?, cost: from.u64()?, newest: from.i64()? })
+        Some(Self { entries: from.size()?, cost: from.u64()?, newest: from.i64()? })
     }
 }
 
+/// What a write did to one log.
 #[derive(Clone, Copy, Debug)]
-enum LogPart {
+pub(super) enum LogPart {
     Same(Totals),
     Whole,
     Edited(Totals, Edit, Totals),
@@ -65,114 +68,13 @@ enum LogPart {
 /// What a write did to a limiter.
 #[derive(Clone, Debug)]
 pub struct Change {
-    logs: Few<LogPart>,
+    pub(super) logs: Few<LogPart>,
     /// Milliseconds until every rule is as good as new.
     pub reset_ms: u64,
     /// The same of a limiter of which everything is used.
     pub full_reset_ms: u64,
     /// How far ahead of need the TTL may be set. None for a fixed window, whose end does not move.
     pub slack_ms: u64,
-}
-
-impl Write<'_> {
-    /// Makes a limiter where there was none.
-    #[must_use]
-    pub fn create(&self) -> (Limiter, Change) {
-        let mut logs = Vec::new();
-        let (slots, change) = self.settle_logs(&mut logs);
-        let mut packed = Bytes::default();
-        codec::pack(&mut packed, slots.all(), self.asked, self.trail.unwrap_or_default());
-        (Limiter::new(packed.as_slice(), logs), change)
-    }
-
-    /// Changes a limiter, the one that the call was decided on.
-    pub fn update(&self, limiter: &mut Limiter) -> Change {
-        let mut logs = limiter.take_logs();
-        if self.afresh {
-            logs.clear();
-        }
-        let (slots, change) = self.settle_logs(&mut logs);
-        let mut packed = Bytes::default();
-        let trail = match self.trail {
-            Some(trail) => trail,
-            None => limiter.list().map_or_else(Trail::default, |list| list.trail),
-        };
-        codec::pack(&mut packed, slots.all(), self.asked, trail);
-        limiter.put(packed.as_slice(), logs);
-        change
-    }
-
-    /// Edits the logs, drops those that no rule owns any more, and numbers them anew. The logs of
-    /// the positions that carry on stand in the order of the positions, before and after.
-    fn settle_logs(&self, logs: &mut Vec<Log>) -> (Few<Slot>, Change) {
-        let mut parts = Few::none();
-        let (mut reset_ms, mut full_reset_ms, mut slack_ms) = (0, 0, 0);
-        // The next free place among the logs, and how many of the old ones are dealt with.
-        let (mut place, mut done) = (0, 0);
-        let slots = Few::make(self.slots.len(), |i| {
-            let Next { rule, state } = *self.slots.get(i)?;
-            let slot = match state {
-                NextState::Same(State::Log(old)) => {
-                    drop_until(logs, place, &mut done, old);
-                    parts.push(LogPart::Same(logs.get(place).map(Totals::of)?));
-                    place = place.saturating_add(1);
-                    Slot { rule, state: State::Log(place.saturating_sub(1)) }
-                }
-                NextState::Same(state) | NextState::Small(state) => Slot { rule, state },
-                NextState::Log(old, edit) => {
-                    match old {
-                        Some(old) => drop_until(logs, place, &mut done, old),
-                        None => logs.insert(place, Log::new()),
-                    }
-                    let log = logs.get_mut(place)?;
-                    let before = Totals::of(log);
-                    edit.apply(log);
-                    if log.is_empty() {
-                        logs.remove(place);
-                        Slot { rule, state: State::Fresh }
-                    } else {
-                        parts.push(match old {
-                            Some(_) => LogPart::Edited(before, edit, Totals::of(log)),
-                            None => LogPart::Whole,
-                        });
-                        place = place.saturating_add(1);
-                        Slot { rule, state: State::Log(place.saturating_sub(1)) }
-                    }
-                }
-            };
-            reset_ms = reset_ms.max(reset_of(&slot, logs, self.now));
-            let full = rule.full_reset_ms();
-            full_reset_ms = full_reset_ms.max(full);
-            if !matches!(rule, Rule::Fixed(_)) {
-                slack_ms = slack_ms.max(full >> 3);
-            }
-            Some(slot)
-        });
-        logs.truncate(place);
-        let change = Change { logs: parts, reset_ms, full_reset_ms, slack_ms };
-        (slots.unwrap_or_else(Few::none), change)
-    }
-}
-
-/// Removes the old logs before number `old`, of positions that no longer own one.
-fn drop_until(logs: &mut Vec<Log>, place: usize, done: &mut usize, old: usize) {
-    while *done < old && place < logs.len() {
-        logs.remove(place);
-        *done = done.saturating_add(1);
-    }
-    *done = old.saturating_add(1);
-}
-
-/// Milliseconds until a stored slot is as good as new.
-fn reset_of(slot: &Slot, logs: &[Log], now: Micros) -> u64 {
-    match (slot.rule, slot.state) {
-        (Rule::Token(b) | Rule::Leaky(b), State::Level(level)) => b.reset_ms(b.settle(level, now).0),
-        (Rule::Fixed(f), State::Count(count)) => f.reset_ms(f.settle(count, now).0, now),
-        (Rule::Slide(s), State::Log(i)) => {
-            logs.get(i).map_or(0, |log| ms_until(now, slide::gone(&s, log.newest())))
-        }
-        _ => 0,
-    }
 }
 
 impl Change {
@@ -227,18 +129,18 @@ fn encode_edit(edit: &Edit, out: &mut Bytes) {
             | flag(edit.merge, EDIT_MERGE),
     );
     if let Some((keep, stamp)) = edit.repair {
-        out.len(keep);
+        out.size(keep);
         out.i64(stamp);
     }
-    out.len(edit.drop);
+    out.size(edit.drop);
     if let Some((from, to, now)) = edit.reshape {
         out.u64(from.width());
         out.u64(to.width());
         out.i64(now);
-        out.len(edit.drop_after);
+        out.size(edit.drop_after);
     }
     if let Some((to, cost)) = edit.take {
-        out.len(to);
+        out.size(to);
         out.u64(cost);
     }
     if let Some((stamp, cost)) = edit.add {
@@ -254,16 +156,16 @@ fn decode_edit(from: &mut Reader<'_>) -> Option<Edit> {
     }
     let mut edit = Edit::default();
     if flags & EDIT_REPAIR != 0 {
-        edit.repair = Some((from.len()?, from.i64()?));
+        edit.repair = Some((from.size()?, from.i64()?));
     }
-    edit.drop = from.len()?;
+    edit.drop = from.size()?;
     if flags & EDIT_RESHAPE != 0 {
         let (old, new) = (Shape::of_width(from.u64()?)?, Shape::of_width(from.u64()?)?);
         edit.reshape = Some((old, new, from.i64()?));
-        edit.drop_after = from.len()?;
+        edit.drop_after = from.size()?;
     }
     if flags & EDIT_TAKE != 0 {
-        edit.take = Some((from.len()?, from.u64()?));
+        edit.take = Some((from.size()?, from.u64()?));
     }
     if flags & EDIT_ADD != 0 {
         edit.add = Some((from.i64()?, from.u64()?));
@@ -427,14 +329,14 @@ pub fn encode_payload(limiter: &Limiter, out: &mut Vec<u8>) {
         codec::pack_log(&mut bytes, log);
     }
     out.extend_from_slice(bytes.as_slice());
-    out.extend_from_slice(&checksum(bytes.as_slice()).to_le_bytes());
+    out.extend_from_slice(&crc32c(bytes.as_slice()).to_le_bytes());
 }
 
 /// Reads the bytes of DUMP and RDB; `None` if they are cut, damaged or of a newer version.
 #[must_use]
 pub fn decode_payload(bytes: &[u8]) -> Option<Limiter> {
     let (body, sum) = bytes.split_last_chunk::<4>()?;
-    if checksum(body).to_le_bytes() != *sum {
+    if crc32c(body).to_le_bytes() != *sum {
         return None;
     }
     let mut from = Reader(body);
@@ -445,26 +347,4 @@ pub fn decode_payload(bytes: &[u8]) -> Option<Limiter> {
         logs.push(codec::read_log(&mut from)?);
     }
     from.0.is_empty().then(|| Limiter::new(packed, logs))
-}
-
-/// CRC-32C (Castagnoli), four bits at a time. The server's own frame does not notice a payload
-/// that was cut by two bytes; this does.
-fn checksum(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 16] = {
-        let mut table = [0; 16];
-        let mut i = 0;
-        while i < 16 {
-            let mut sum = i as u32;
-            let mut bit = 0;
-            while bit < 4 {
-                sum = if sum & 1 == 1 { (sum >> 1) ^ 0x82f6_3b78 } else { sum >> 1 };
-                bit += 1;
-            }
-            table[i] = sum;
-            i += 1;
-        }
-        table
-    };
-    let step = |sum: u32| (sum >> 4) ^ TABLE.get((sum & 15) as usize).copied().unwrap_or(0);
-    !bytes.iter().fold(!0, |sum, byte| step(step(sum ^ u32::from(*byte))))
 }

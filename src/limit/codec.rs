@@ -12,6 +12,8 @@
 //! same bounds as an argument; bytes that break one are refused as a whole. A list of one rule
 //! without policies, by far the most common, goes without count and names.
 
+use super::bytes::{Bytes, Reader};
+use super::few::Few;
 use super::fixed::{Count, Fixed};
 use super::level::{Bucket, Level, MAX_LEVEL};
 use super::log::Log;
@@ -98,236 +100,6 @@ impl<'a> Trail<'a> {
     }
 }
 
-/// One or a few: a list of rules mostly has one, and then costs no allocation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Few<T> {
-    /// Just one.
-    One(T),
-    /// Any number.
-    Many(Vec<T>),
-}
-
-impl<T> Few<T> {
-    /// All as a slice.
-    #[must_use]
-    pub fn all(&self) -> &[T] {
-        match self {
-            Self::One(one) => std::slice::from_ref(one),
-            Self::Many(many) => many,
-        }
-    }
-
-    /// All as a slice, to be changed.
-    pub fn all_mut(&mut self) -> &mut [T] {
-        match self {
-            Self::One(one) => std::slice::from_mut(one),
-            Self::Many(many) => many,
-        }
-    }
-
-    /// Makes `n` by `make`; `None` as soon as it does.
-    pub fn make(n: usize, mut make: impl FnMut(usize) -> Option<T>) -> Option<Self> {
-        if n == 1 {
-            return make(0).map(Self::One);
-        }
-        (0..n).map(make).collect::<Option<Vec<_>>>().map(Self::Many)
-    }
-
-    /// Keeps the first `n`.
-    pub fn truncate(&mut self, n: usize) {
-        match self {
-            Self::Many(many) => many.truncate(n),
-            Self::One(_) if n == 0 => *self = Self::none(),
-            Self::One(_) => {}
-        }
-    }
-
-    /// None at all.
-    #[must_use]
-    pub const fn none() -> Self {
-        Self::Many(Vec::new())
-    }
-
-    /// Appends one.
-    pub fn push(&mut self, next: T) {
-        *self = match std::mem::replace(self, Self::none()) {
-            Self::One(one) => Self::Many(vec![one, next]),
-            Self::Many(many) if many.is_empty() => Self::One(next),
-            Self::Many(mut many) => {
-                many.push(next);
-                Self::Many(many)
-            }
-        };
-    }
-
-    /// The one at `i`.
-    #[must_use]
-    pub fn get(&self, i: usize) -> Option<&T> {
-        self.all().get(i)
-    }
-
-    /// How many.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.all().len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.all().is_empty()
-    }
-}
-
-/// Bytes being written: on the stack while they are few.
-#[derive(Clone, Debug)]
-pub struct Bytes {
-    inline: [u8; Self::INLINE],
-    len: usize,
-    spilled: Vec<u8>,
-}
-
-impl Default for Bytes {
-    fn default() -> Self {
-        Self { inline: [0; Self::INLINE], len: 0, spilled: Vec::new() }
-    }
-}
-
-impl Bytes {
-    const INLINE: usize = 120;
-
-    /// What was written.
-    #[must_use]
-    pub fn as_slice(&self) -> &[u8] {
-        if self.spilled.is_empty() {
-            self.inline.get(..self.len).unwrap_or(&[])
-        } else {
-            &self.spilled
-        }
-    }
-
-    /// Appends `bytes`.
-    pub fn bytes(&mut self, bytes: &[u8]) {
-        let end = self.len.saturating_add(bytes.len());
-        if self.spilled.is_empty() {
-            if let Some(room) = self.inline.get_mut(self.len..end) {
-                room.copy_from_slice(bytes);
-                self.len = end;
-                return;
-            }
-            self.spilled.reserve(end.saturating_mul(2));
-            self.spilled.extend_from_slice(self.inline.get(..self.len).unwrap_or(&[]));
-        }
-        self.spilled.extend_from_slice(bytes);
-    }
-
-    /// Appends one byte.
-    pub fn byte(&mut self, byte: u8) {
-        if self.spilled.is_empty() {
-            if let Some(room) = self.inline.get_mut(self.len) {
-                *room = byte;
-                self.len = self.len.saturating_add(1);
-                return;
-            }
-        }
-        self.bytes(&[byte]);
-    }
-
-    /// Appends a number.
-    pub fn u64(&mut self, mut value: u64) {
-        while value > 0x7f {
-            self.byte((value & 0x7f) as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8);
-    }
-
-    /// Appends a large number.
-    pub fn u128(&mut self, mut value: u128) {
-        while value > u128::from(u64::MAX >> 1) {
-            self.byte((value & 0x7f) as u8 | 0x80);
-            value >>= 7;
-        }
-        self.u64(value as u64);
-    }
-
-    /// Appends a signed number, small ones in either direction short.
-    pub fn i64(&mut self, value: i64) {
-        self.u64(((value << 1) ^ (value >> 63)).cast_unsigned());
-    }
-
-    /// Appends a length or an index.
-    pub fn len(&mut self, value: usize) {
-        self.u64(value as u64);
-    }
-}
-
-/// Bytes being read. Every read says `None` at the end of the bytes or at a number too large.
-#[derive(Clone, Copy, Debug)]
-pub struct Reader<'a>(pub &'a [u8]);
-
-impl<'a> Reader<'a> {
-    /// The next byte.
-    pub fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    /// The next `n` bytes.
-    pub fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(n)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    /// A number.
-    pub fn u64(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if (bits << shift) >> shift != bits {
-                return None;
-            }
-            value |= bits << shift;
-            if byte < 0x80 {
-                // One way to write each number, so that equal states are equal bytes.
-                return (byte > 0 || shift == 0).then_some(value);
-            }
-        }
-        None
-    }
-
-    /// A large number.
-    pub fn u128(&mut self) -> Option<u128> {
-        let mut value = 0;
-        for shift in (0..128).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u128::from(byte & 0x7f);
-            if (bits << shift) >> shift != bits {
-                return None;
-            }
-            value |= bits << shift;
-            if byte < 0x80 {
-                return (byte > 0 || shift == 0).then_some(value);
-            }
-        }
-        None
-    }
-
-    /// A signed number.
-    pub fn i64(&mut self) -> Option<i64> {
-        let value = self.u64()?;
-        Some((value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg())
-    }
-
-    /// A length or an index.
-    pub fn len(&mut self) -> Option<usize> {
-        usize::try_from(self.u64()?).ok()
-    }
-}
-
 /// Writes a list.
 pub fn pack(out: &mut Bytes, slots: &[Slot], asked: usize, trail: Trail<'_>) {
     let named = !trail.names.is_empty();
@@ -335,13 +107,13 @@ pub fn pack(out: &mut Bytes, slots: &[Slot], asked: usize, trail: Trail<'_>) {
     let flags = if list { FLAG_LIST } else { 0 } | if named { FLAG_TRAIL } else { 0 };
     out.byte(FORMAT << 4 | flags);
     if list {
-        out.len(slots.len());
-        out.len(asked);
+        out.size(slots.len());
+        out.size(asked);
     }
     if named {
-        out.len(trail.names.len());
+        out.size(trail.names.len());
         out.bytes(trail.names);
-        out.len(trail.versions.len());
+        out.size(trail.versions.len());
         out.bytes(trail.versions);
     }
     for slot in slots {
@@ -411,13 +183,13 @@ pub fn read_list<'a>(from: &mut Reader<'a>) -> Option<List<'a>> {
     }
     let (mut count, mut asked, mut trail) = (1, 1, Trail::default());
     if flags & FLAG_LIST != 0 {
-        count = from.len()?;
-        asked = from.len()?;
+        count = from.size()?;
+        asked = from.size()?;
     }
     if flags & FLAG_TRAIL != 0 {
-        let names = from.len()?;
+        let names = from.size()?;
         trail.names = from.take(names)?;
-        let versions = from.len()?;
+        let versions = from.size()?;
         trail.versions = from.take(versions)?;
     }
     // The short form is the only one for a list that it can hold.
@@ -490,7 +262,7 @@ fn read_slot(from: &mut Reader<'_>, logs: &mut usize) -> Option<Slot> {
 
 /// Writes a whole log: how many entries, then each one's distance to the one before, and its cost.
 pub fn pack_log(out: &mut Bytes, log: &Log) {
-    out.len(log.len());
+    out.size(log.len());
     let mut before = 0;
     for (stamp, cost) in log.entries() {
         out.i64(stamp.wrapping_sub(before));
@@ -506,7 +278,7 @@ pub(super) const fn stamp_ok(stamp: i64) -> bool {
 
 /// Reads a whole log. Entries are in order, none is empty, and the total stays within 2^62.
 pub fn read_log(from: &mut Reader<'_>) -> Option<Log> {
-    let len = from.len()?;
+    let len = from.size()?;
     // Every entry takes two bytes or more: a length that lies is refused before memory is taken.
     if len == 0 || len > from.0.len() >> 1 {
         return None;
@@ -518,7 +290,11 @@ pub fn read_log(from: &mut Reader<'_>) -> Option<Log> {
         let cost = from.u64()?;
         let stamp = before.unwrap_or(0).checked_add(step)?;
         let in_order = before.is_none_or(|b| stamp > b);
-        if !in_order || !stamp_ok(stamp) || cost == 0 || cost > MAX_COUNT.saturating_sub(log.total()) {
+        if !in_order
+            || !stamp_ok(stamp)
+            || cost == 0
+            || cost > MAX_COUNT.saturating_sub(log.total())
+        {
             return None;
         }
         log.add(stamp, cost);

@@ -1,7 +1,8 @@
 //! A limiter in plain units, for people.
 
-use super::layers::{Position, Refusal, Stored};
+use super::layers::{Refusal, Stored};
 use super::limiter::Limiter;
+use super::position::Position;
 use super::time::{ceil_ms, Micros, Millis};
 use super::Rule;
 
@@ -62,9 +63,8 @@ pub fn inspect(limiter: &Limiter, now: Micros) -> Result<Option<Vec<View>>, Refu
                     }
                     Rule::Fixed(f) => {
                         let count = position.base.count();
-                        let span = count.map(|c| {
-                            (ceil_ms(f.start(c.begin)), ceil_ms(f.end(c.begin)))
-                        });
+                        let span =
+                            count.map(|c| (ceil_ms(f.start(c.begin)), ceil_ms(f.end(c.begin))));
                         (count.map_or(0, |c| c.count), Detail::Window { span })
                     }
                     Rule::Slide(_) => {

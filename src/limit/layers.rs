@@ -11,14 +11,14 @@
 //! `Decision::commit` writes, and only what changed. Nothing is written twice: the states that the
 //! reply shows are the states that are stored.
 
-use super::codec::{Few, List, Slot, State, Trail};
-use super::fixed::Count;
-use super::level::Level;
+use super::codec::{List, Slot, Trail};
+use super::few::Few;
 use super::limiter::Limiter;
-use super::log::{self, Log};
-use super::slide::{self, Edit, Seen};
+use super::log::Log;
+use super::position::{Asked, Next, Position, Settled};
 use super::time::Micros;
-use super::{leaky, token, Algorithm, Fixed, Row, Rule, Wait};
+use super::write::Write;
+use super::{Algorithm, Row, Rule, Wait};
 
 /// A rule that a call asks for, and what it charges there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,44 +62,6 @@ pub enum Refusal {
     Misfit(Misfit),
     /// The stored bytes are damaged.
     Damaged,
-}
-
-/// What a rule's state amounts to at one moment, under the settings it is read with.
-#[derive(Clone, Debug)]
-pub(super) enum Base {
-    Fresh,
-    Level(Level),
-    Count(Count),
-    Log(Seen),
-}
-
-/// A stored rule brought to `now` under its own settings.
-#[derive(Clone, Debug)]
-pub(super) struct Settled {
-    pub base: Base,
-    /// A mark lay in the future and was set to now.
-    pub repaired: bool,
-}
-
-/// One position of a list under decision.
-#[derive(Clone, Debug)]
-pub(super) struct Position {
-    /// The settings it is decided under.
-    pub rule: Rule,
-    pub base: Base,
-    /// The stored slot that carries on here.
-    kept: Option<Slot>,
-    pub repaired: bool,
-    changed: bool,
-    /// What the call asks for here; `None` at a position that is only kept.
-    ask: Option<Asked>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    cost: u64,
-    shadow: bool,
-    wait: Wait,
 }
 
 /// A call decided, not yet written.
@@ -217,231 +179,6 @@ impl<'a> Stored<'a> {
     }
 }
 
-impl Settled {
-    pub fn of(slot: &Slot, logs: &[Log], now: Micros) -> Option<Self> {
-        let (base, repaired) = match (slot.rule, slot.state) {
-            (_, State::Fresh) => (Base::Fresh, false),
-            (Rule::Token(b) | Rule::Leaky(b), State::Level(level)) => {
-                let (level, repaired) = b.settle(level, now);
-                (level.map_or(Base::Fresh, Base::Level), repaired)
-            }
-            (Rule::Fixed(f), State::Count(count)) => {
-                let (count, repaired) = f.settle(count, now);
-                (count.map_or(Base::Fresh, Base::Count), repaired)
-            }
-            (Rule::Slide(s), State::Log(i)) => {
-                let (seen, repaired) = slide::settle(&s, logs.get(i)?, now);
-                (seen.map_or(Base::Fresh, Base::Log), repaired)
-            }
-            _ => return None,
-        };
-        Some(Self { base, repaired })
-    }
-}
-
-impl Base {
-    pub(super) const fn is_fresh(&self) -> bool {
-        matches!(self, Self::Fresh)
-    }
-
-    pub(super) const fn level(&self) -> Option<Level> {
-        match self {
-            Self::Level(level) => Some(*level),
-            _ => None,
-        }
-    }
-
-    pub(super) const fn count(&self) -> Option<Count> {
-        match self {
-            Self::Count(count) => Some(*count),
-            _ => None,
-        }
-    }
-
-    pub(super) const fn seen(&self) -> Option<&Seen> {
-        match self {
-            Self::Log(seen) => Some(seen),
-            _ => None,
-        }
-    }
-
-    /// Reads the state under other settings of the same algorithm.
-    fn carry(self, kept: &Rule, new: &Rule, log: &Log, now: Micros) -> Self {
-        match (kept, new, self) {
-            (Rule::Token(b) | Rule::Leaky(b), Rule::Token(n) | Rule::Leaky(n), Self::Level(l)) => {
-                Self::Level(b.carry(n, l))
-            }
-            (Rule::Fixed(_), Rule::Fixed(n), Self::Count(c)) => {
-                Fixed::carry(n, c, now).map_or(Self::Fresh, Self::Count)
-            }
-            (Rule::Slide(k), Rule::Slide(n), Self::Log(seen)) => {
-                slide::carry(k, n, seen, log, now).map_or(Self::Fresh, Self::Log)
-            }
-            _ => Self::Fresh,
-        }
-    }
-}
-
-impl Position {
-    fn asked(
-        ask: &Ask,
-        stored: Option<(Slot, &Settled)>,
-        logs: &[Log],
-        now: Micros,
-        force: bool,
-    ) -> Self {
-        let rule = ask.rule;
-        let mut position = match stored {
-            Some((slot, settled)) => Self::only_kept(slot, settled),
-            None => Self::new(rule),
-        };
-        if position.rule != rule {
-            let base = std::mem::replace(&mut position.base, Base::Fresh);
-            position.base = base.carry(&position.rule, &rule, position.log(logs), now);
-            position.changed = true;
-            position.rule = rule;
-        }
-        let wait = if force || ask.cost == 0 {
-            Wait::Now
-        } else {
-            Wait::of(position.wait_ms(logs, ask.cost, now))
-        };
-        position.ask = Some(Asked { cost: ask.cost, shadow: ask.shadow, wait });
-        position
-    }
-
-    pub const fn new(rule: Rule) -> Self {
-        Self { rule, base: Base::Fresh, kept: None, repaired: false, changed: false, ask: None }
-    }
-
-    pub fn only_kept(slot: Slot, settled: &Settled) -> Self {
-        let Settled { base, repaired } = settled.clone();
-        Self { rule: slot.rule, base, kept: Some(slot), repaired, changed: false, ask: None }
-    }
-
-    pub fn log_index(&self) -> Option<usize> {
-        match self.kept {
-            Some(Slot { state: State::Log(i), .. }) => Some(i),
-            _ => None,
-        }
-    }
-
-    /// The log that carries on here, else an empty one.
-    pub(super) fn log<'a>(&self, logs: &'a [Log]) -> &'a Log {
-        self.log_index().and_then(|i| logs.get(i)).unwrap_or(&log::EMPTY)
-    }
-
-    fn wait_ms(&self, logs: &[Log], cost: u64, now: Micros) -> Option<u64> {
-        match &self.rule {
-            Rule::Token(b) | Rule::Leaky(b) => b.wait_ms(self.base.level(), cost),
-            Rule::Slide(s) => slide::wait_ms(s, self.base.seen(), self.log(logs), cost, now),
-            Rule::Fixed(f) => f.wait_ms(self.base.count(), cost, now),
-        }
-    }
-
-    /// Calls of cost 1 that would pass, and milliseconds until as good as new, without a charge.
-    pub(super) fn standing(&self, logs: &[Log], now: Micros) -> (u64, u64) {
-        match &self.rule {
-            Rule::Token(b) | Rule::Leaky(b) => {
-                let level = self.base.level();
-                (b.remaining(level), b.reset_ms(level))
-            }
-            Rule::Slide(s) => slide::standing(s, self.base.seen(), self.log(logs), now),
-            Rule::Fixed(f) => {
-                let count = self.base.count();
-                (f.remaining(count), f.reset_ms(count, now))
-            }
-        }
-    }
-
-    /// The same after `cost` more was charged.
-    fn charged(&self, logs: &[Log], cost: u64, now: Micros) -> (u64, u64) {
-        match &self.rule {
-            Rule::Token(b) | Rule::Leaky(b) => {
-                let level = Some(b.charge(self.base.level(), cost, now));
-                (b.remaining(level), b.reset_ms(level))
-            }
-            Rule::Slide(s) => slide::charged(s, self.base.seen(), self.log(logs), cost, now),
-            Rule::Fixed(f) => {
-                let count = Some(Fixed::charge(self.base.count(), cost, now));
-                (f.remaining(count), f.reset_ms(count, now))
-            }
-        }
-    }
-
-    fn delay_ms(&self) -> u64 {
-        match &self.rule {
-            Rule::Token(b) => token::delay_ms(b, self.base.level()),
-            Rule::Leaky(b) => leaky::delay_ms(b, self.base.level()),
-            Rule::Slide(_) | Rule::Fixed(_) => 0,
-        }
-    }
-
-    /// What is stored here after the call; `cost` is 0 where nothing is charged.
-    pub fn next(&self, logs: &[Log], cost: u64, now: Micros, max_log: u64) -> Next {
-        let touched = self.repaired || self.changed;
-        let state = match (&self.rule, self.kept) {
-            (_, Some(slot)) if cost == 0 && !touched => NextState::Same(slot.state),
-            (Rule::Token(b) | Rule::Leaky(b), _) if cost > 0 => {
-                NextState::Small(State::Level(b.charge(self.base.level(), cost, now)))
-            }
-            (Rule::Fixed(_), _) if cost > 0 => {
-                NextState::Small(State::Count(Fixed::charge(self.base.count(), cost, now)))
-            }
-            (Rule::Slide(s), kept) if cost > 0 || !self.base.is_fresh() => {
-                let kept = match kept {
-                    Some(Slot { rule: Rule::Slide(kept), .. }) => kept,
-                    _ => *s,
-                };
-                let (seen, log) = (self.base.seen(), self.log(logs));
-                let most = s.limit().max(max_log);
-                NextState::Log(self.log_index(), slide::edit(s, &kept, seen, log, cost, now, most))
-            }
-            _ => NextState::Small(match &self.base {
-                Base::Level(level) => State::Level(*level),
-                Base::Count(count) => State::Count(*count),
-                Base::Fresh | Base::Log(_) => State::Fresh,
-            }),
-        };
-        Next { rule: self.rule, state }
-    }
-}
-
-/// What a position holds after a write.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Next {
-    pub rule: Rule,
-    pub state: NextState,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum NextState {
-    /// As stored.
-    Same(State),
-    /// A state without a log.
-    Small(State),
-    /// The stored log of this number, or an empty one, edited.
-    Log(Option<usize>, Edit),
-}
-
-/// A write prepared: it no longer needs the limiter it was decided on, which is about to change.
-#[derive(Clone, Debug)]
-pub struct Write<'a> {
-    pub(super) slots: Few<Next>,
-    pub(super) asked: usize,
-    /// The policies to store; `None` keeps those stored.
-    pub(super) trail: Option<Trail<'a>>,
-    /// Nothing stored carries on.
-    pub(super) afresh: bool,
-    /// Settings that differ from the kept ones are stored.
-    pub changed: bool,
-    /// A stepped clock was repaired.
-    pub repaired: bool,
-    /// Something was charged or given back.
-    pub charged: bool,
-    pub(super) now: Micros,
-}
-
 impl<'r> Decision<'_, 'r> {
     fn asked_for(&self) -> impl Iterator<Item = (&Position, Asked)> {
         self.positions.all().iter().filter_map(|p| Some((p, p.ask?)))
@@ -486,7 +223,8 @@ impl<'r> Decision<'_, 'r> {
         let next = |p: &Position| p.next(self.logs, cost(p), self.now, self.request.max_log);
         let slots = if charged {
             let asked = self.request.asks.len();
-            let live = all.iter().rposition(|p| !p.base.is_fresh()).map_or(0, |i| i.saturating_add(1));
+            let live =
+                all.iter().rposition(|p| !p.base.is_fresh()).map_or(0, |i| i.saturating_add(1));
             Few::make(live.max(asked), |i| all.get(i).map(next))?
         } else {
             // A denied call stores changed settings and repairs at positions that the key already
@@ -501,20 +239,15 @@ impl<'r> Decision<'_, 'r> {
         } else {
             (self.asked, None)
         };
-        Some(Write { slots, asked, trail, afresh: self.kept.is_empty(), changed, repaired, charged, now: self.now })
-    }
-}
-
-impl Next {
-    /// Whether nothing is used here after the write.
-    pub fn is_fresh(&self, log: &Log) -> bool {
-        match &self.state {
-            NextState::Same(state) | NextState::Small(state) => *state == State::Fresh,
-            NextState::Log(_, edit) => edit.empties(log),
-        }
-    }
-
-    pub fn same(slot: &Slot) -> Self {
-        Self { rule: slot.rule, state: NextState::Same(slot.state) }
+        Some(Write {
+            slots,
+            asked,
+            trail,
+            afresh: self.kept.is_empty(),
+            changed,
+            repaired,
+            charged,
+            now: self.now,
+        })
     }
 }

@@ -141,7 +141,7 @@ impl Limiter {
 
     /// Appends the change that sets a key to this state, whatever it holds.
     pub fn encode_full_op(&self, out: &mut Vec<u8>) {
-        let mut bytes = codec::Bytes::default();
+        let mut bytes = super::bytes::Bytes::default();
         change::encode_whole(self, &mut bytes);
         out.extend_from_slice(bytes.as_slice());
     }

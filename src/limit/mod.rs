@@ -13,8 +13,11 @@
 //! nothing. `codec` holds the bytes of a stored list, `change` those that travel to replicas.
 
 pub mod blocks;
+pub mod bytes;
 pub mod change;
+mod checksum;
 pub mod codec;
+pub mod few;
 pub mod fixed;
 pub mod inspect;
 pub mod layers;
@@ -22,10 +25,14 @@ mod leaky;
 pub mod level;
 pub mod limiter;
 pub mod log;
+mod position;
+#[cfg(test)]
+mod proofs;
 pub mod refund;
 pub mod slide;
 pub mod time;
 mod token;
+pub mod write;
 
 pub use fixed::Fixed;
 pub use layers::{decide, Ask, Decision, Misfit, Request};

@@ -1,11 +1,14 @@
 //! Giving cost back, under the settings that the key holds.
 
-use super::codec::{Few, State};
-use super::layers::{Base, Next, NextState, Position, Refusal, Settled, Stored, Write};
+use super::codec::State;
+use super::few::Few;
+use super::layers::{Refusal, Stored};
 use super::limiter::Limiter;
 use super::log::Log;
+use super::position::{Base, Next, NextState, Position, Settled};
 use super::slide;
 use super::time::{start_of_ms, Micros, Millis};
+use super::write::Write;
 use super::{Row, Rule, Wait};
 
 /// What is given back: one cost at every position that the last charge asked for, or one each.

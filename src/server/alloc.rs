@@ -39,9 +39,7 @@ unsafe fn alloc_aligned(
     // The block begins on a multiple of 8, so the next multiple of `align` (a larger power of two) is at
     // least 8 bytes further on: room for one pointer.
     let address = base.addr();
-    let skip = layout
-        .align()
-        .wrapping_sub(address & layout.align().wrapping_sub(1));
+    let skip = layout.align().wrapping_sub(address & layout.align().wrapping_sub(1));
     // SAFETY: 8 <= skip <= align, so the pointer and `layout.size()` bytes after it lie within the block.
     unsafe {
         let block = base.add(skip);
@@ -135,12 +133,7 @@ mod tests {
     unsafe extern "C" fn offset_malloc(size: usize) -> *mut c_void {
         // Like a server that keeps a size in front: 8 bytes off a 16-byte boundary.
         // SAFETY: the size is not 0, and 8 bytes on is within the block.
-        unsafe {
-            System
-                .alloc(Layout::from_size_align(size + 16, 16).unwrap())
-                .add(8)
-                .cast()
-        }
+        unsafe { System.alloc(Layout::from_size_align(size + 16, 16).unwrap()).add(8).cast() }
     }
 
     #[test]

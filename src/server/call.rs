@@ -53,12 +53,7 @@ impl Call {
         argv: *mut *mut raw::RedisModuleString,
         argc: c_int,
     ) -> Self {
-        Call {
-            ctx,
-            argv,
-            argc: usize::try_from(argc).unwrap_or(0),
-            now: Cell::new(i64::MIN),
-        }
+        Call { ctx, argv, argc: usize::try_from(argc).unwrap_or(0), now: Cell::new(i64::MIN) }
     }
 
     /// The number of words, the command's name included.

@@ -22,25 +22,11 @@ struct Setting {
 
 impl Setting {
     const fn number(name: &'static CStr, default: i64, min: i64, max: i64) -> Self {
-        Setting {
-            name,
-            default,
-            min,
-            max,
-            switch: false,
-            value: AtomicI64::new(default),
-        }
+        Setting { name, default, min, max, switch: false, value: AtomicI64::new(default) }
     }
 
     const fn switch(name: &'static CStr) -> Self {
-        Setting {
-            name,
-            default: 0,
-            min: 0,
-            max: 1,
-            switch: true,
-            value: AtomicI64::new(0),
-        }
+        Setting { name, default: 0, min: 0, max: 1, switch: true, value: AtomicI64::new(0) }
     }
 
     fn get(&self) -> i64 {
@@ -70,13 +56,8 @@ static NOTIFY_DENIED: Setting = Setting::switch(c"notify-denied");
 static TOP_KEYS: Setting = Setting::number(c"top-keys", 128, 0, 10_000);
 static RETRY_JITTER_MS: Setting = Setting::number(c"retry-jitter-ms", 0, 0, 60_000);
 
-static ALL: [&Setting; 5] = [
-    &SLIDE_MAX_LOG,
-    &MAX_POLICIES,
-    &NOTIFY_DENIED,
-    &TOP_KEYS,
-    &RETRY_JITTER_MS,
-];
+static ALL: [&Setting; 5] =
+    [&SLIDE_MAX_LOG, &MAX_POLICIES, &NOTIFY_DENIED, &TOP_KEYS, &RETRY_JITTER_MS];
 
 fn unsigned(setting: &Setting) -> u64 {
     u64::try_from(setting.get()).unwrap_or(0)
@@ -148,9 +129,7 @@ pub(super) fn apply_words(words: &[&[u8]]) -> bool {
         let (name, value) = match pair {
             [name, value] => (*name, *value),
             _ => {
-                log::warning(format_args!(
-                    "rl: module argument {number} has no value: not loaded"
-                ));
+                log::warning(format_args!("rl: module argument {number} has no value: not loaded"));
                 return false;
             }
         };
@@ -158,14 +137,10 @@ pub(super) fn apply_words(words: &[&[u8]]) -> bool {
             Some((prefix, rest)) if prefix.eq_ignore_ascii_case(b"rl.") => rest,
             _ => name,
         };
-        let Some(setting) = ALL
-            .iter()
-            .find(|s| s.name.to_bytes().eq_ignore_ascii_case(bare))
+        let Some(setting) = ALL.iter().find(|s| s.name.to_bytes().eq_ignore_ascii_case(bare))
         else {
             let name = String::from_utf8_lossy(name);
-            log::warning(format_args!(
-                "rl: unknown module argument {number} ({name}): not loaded"
-            ));
+            log::warning(format_args!("rl: unknown module argument {number} ({name}): not loaded"));
             return false;
         };
         let Some(value) = setting.parse(value) else {
@@ -208,9 +183,7 @@ unsafe extern "C" fn set(
 ) -> c_int {
     guarded(raw::REDISMODULE_ERR as c_int, || {
         // SAFETY: the server passes the data pointer of `register`.
-        unsafe { setting(data) }
-            .value
-            .store(value, Ordering::Relaxed);
+        unsafe { setting(data) }.value.store(value, Ordering::Relaxed);
         raw::REDISMODULE_OK as c_int
     })
 }
@@ -228,9 +201,7 @@ unsafe extern "C" fn set_switch(
 ) -> c_int {
     guarded(raw::REDISMODULE_ERR as c_int, || {
         // SAFETY: the server passes the data pointer of `register`.
-        unsafe { setting(data) }
-            .value
-            .store(i64::from(value != 0), Ordering::Relaxed);
+        unsafe { setting(data) }.value.store(i64::from(value != 0), Ordering::Relaxed);
         raw::REDISMODULE_OK as c_int
     })
 }
@@ -243,16 +214,8 @@ mod tests {
     fn words_are_read_strictly() {
         assert_eq!(TOP_KEYS.parse(b"0"), Some(0));
         assert_eq!(TOP_KEYS.parse(b"10000"), Some(10_000));
-        for bad in [
-            &b"10001"[..],
-            b"-1",
-            b"+1",
-            b"",
-            b"1 ",
-            b"x",
-            b"\xff",
-            b"99999999999999999999",
-        ] {
+        for bad in [&b"10001"[..], b"-1", b"+1", b"", b"1 ", b"x", b"\xff", b"99999999999999999999"]
+        {
             assert_eq!(TOP_KEYS.parse(bad), None);
         }
         assert_eq!(NOTIFY_DENIED.parse(b"Yes"), Some(1));
@@ -261,12 +224,7 @@ mod tests {
 
     #[test]
     fn names_come_with_or_without_prefix() {
-        assert!(apply_words(&[
-            b"max-policies",
-            b"7",
-            b"RL.retry-jitter-ms",
-            b"5"
-        ]));
+        assert!(apply_words(&[b"max-policies", b"7", b"RL.retry-jitter-ms", b"5"]));
         assert_eq!((max_policies(), retry_jitter_ms()), (7, 5));
         for bad in [
             &[&b"max-policies"[..]][..],

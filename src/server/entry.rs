@@ -43,11 +43,7 @@ unsafe extern "C" fn RedisModule_OnLoad(
         // SAFETY: as the server passes them.
         unsafe { load(ctx, argv, argc) }
     });
-    (if loaded {
-        raw::REDISMODULE_OK
-    } else {
-        raw::REDISMODULE_ERR
-    }) as c_int
+    (if loaded { raw::REDISMODULE_OK } else { raw::REDISMODULE_ERR }) as c_int
 }
 
 /// The package's version as one number: 1.2.3 is 10203. Counted by hand, since parsing may allocate.
@@ -55,9 +51,7 @@ pub(crate) const fn version() -> c_int {
     const fn number(text: &str) -> c_int {
         let (bytes, mut at, mut value) = (text.as_bytes(), 0usize, 0 as c_int);
         while let Some((_, [digit, ..])) = bytes.split_at_checked(at) {
-            value = value
-                .wrapping_mul(10)
-                .wrapping_add(digit.wrapping_sub(b'0') as c_int);
+            value = value.wrapping_mul(10).wrapping_add(digit.wrapping_sub(b'0') as c_int);
             at = at.wrapping_add(1);
         }
         value

@@ -32,12 +32,8 @@ pub(crate) struct Key<'c> {
 impl<'c> Key<'c> {
     #[inline]
     pub(super) fn open(call: &'c Call, index: usize, mode: u32) -> Self {
-        let mut key = Key {
-            raw: ptr::null_mut(),
-            value: ptr::null_mut(),
-            foreign: false,
-            call: PhantomData,
-        };
+        let mut key =
+            Key { raw: ptr::null_mut(), value: ptr::null_mut(), foreign: false, call: PhantomData };
         let Some(name) = call.raw_arg(index) else {
             return key;
         };

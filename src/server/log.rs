@@ -16,10 +16,7 @@ pub(super) struct Line {
 impl Line {
     /// An empty line.
     pub(super) fn new() -> Self {
-        Line {
-            bytes: [0; LINE],
-            used: 0,
-        }
+        Line { bytes: [0; LINE], used: 0 }
     }
 
     /// The line as C reads it.
@@ -31,17 +28,10 @@ impl Line {
 impl Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // The last byte stays NUL.
-        let free = self
-            .bytes
-            .get_mut(self.used..LINE.saturating_sub(1))
-            .unwrap_or_default();
+        let free = self.bytes.get_mut(self.used..LINE.saturating_sub(1)).unwrap_or_default();
         let mut written = 0usize;
         for (to, from) in free.iter_mut().zip(text.bytes()) {
-            *to = if (0x20..0x7f).contains(&from) {
-                from
-            } else {
-                b'?'
-            };
+            *to = if (0x20..0x7f).contains(&from) { from } else { b'?' };
             written = written.saturating_add(1);
         }
         self.used = self.used.saturating_add(written);
@@ -57,14 +47,7 @@ fn log(level: &CStr, message: fmt::Arguments<'_>) {
     if let Some(log) = api!(RedisModule_Log) {
         // SAFETY: level, format and line end with NUL, and `%s` takes one string. Without a context the
         // server logs for "module", from any thread.
-        unsafe {
-            log(
-                ptr::null_mut(),
-                level.as_ptr(),
-                c"%s".as_ptr(),
-                line.as_ptr(),
-            )
-        };
+        unsafe { log(ptr::null_mut(), level.as_ptr(), c"%s".as_ptr(), line.as_ptr()) };
     }
 }
 

@@ -6,11 +6,7 @@
 //! up where it is used, and done without.
 
 #![allow(unsafe_code)]
-#![deny(
-    unsafe_op_in_unsafe_fn,
-    clippy::undocumented_unsafe_blocks,
-    clippy::missing_safety_doc
-)]
+#![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
 /// The pointer of one API function, or none where this server (or no server) offers it.
 macro_rules! api {

@@ -54,9 +54,7 @@ unsafe fn command(
                 else raw::REDISMODULE_ERR as c_int)
         }) {
             return if spec.may_be_taken {
-                log::notice(format_args!(
-                    "rl: {name} is taken by another module: left to it"
-                ));
+                log::notice(format_args!("rl: {name} is taken by another module: left to it"));
                 Ok(())
             } else {
                 Err(format!("the command {name} is taken by another module"))
@@ -146,31 +144,21 @@ unsafe fn describe(
         call_api!(RedisModule_SetCommandInfo(command, &info) else raw::REDISMODULE_ERR as c_int)
     };
     if answer != raw::REDISMODULE_OK as c_int {
-        return Err(format!(
-            "the server does not take the description of {name}"
-        ));
+        return Err(format!("the server does not take the description of {name}"));
     }
     let Some(acl) = spec.acl else {
         return Ok(());
     };
     // One word that the server does not know spoils the whole call.
-    let words = if own_category {
-        format!("{acl} {CATEGORY}")
-    } else {
-        acl.to_string()
-    };
-    let (Some(set), false) = (
-        api!(RedisModule_SetCommandACLCategories),
-        words.trim().is_empty(),
-    ) else {
+    let words = if own_category { format!("{acl} {CATEGORY}") } else { acl.to_string() };
+    let (Some(set), false) = (api!(RedisModule_SetCommandACLCategories), words.trim().is_empty())
+    else {
         return Ok(());
     };
     let words = memory.text(words.trim());
     // SAFETY: the command is one that the server has handed out, the words end with NUL.
     if unsafe { set(command, words) } != raw::REDISMODULE_OK as c_int {
-        return Err(format!(
-            "the server does not take the ACL categories of {name}"
-        ));
+        return Err(format!("the server does not take the ACL categories of {name}"));
     }
     Ok(())
 }
@@ -194,11 +182,7 @@ fn key_specs(keys: Keys) -> [raw::RedisModuleCommandKeySpec; 2] {
             keystep: 1,
         };
     } else {
-        let (lastkey, keystep) = if matches!(keys, Keys::Pairs(_)) {
-            (-1, 2)
-        } else {
-            (0, 1)
-        };
+        let (lastkey, keystep) = if matches!(keys, Keys::Pairs(_)) { (-1, 2) } else { (0, 1) };
         spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
         spec.fk.range = raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 {
             lastkey,
@@ -253,26 +237,15 @@ impl Memory {
     fn arg(&mut self, arg: &Arg) -> raw::RedisModuleCommandArg {
         let (kind, inner): (_, &[Arg]) = match arg.kind {
             Kind::Key => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY, &[]),
-            Kind::Text => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
-                &[],
-            ),
-            Kind::Integer => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
-                &[],
-            ),
-            Kind::Token => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
-                &[],
-            ),
-            Kind::OneOf(inner) => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-                inner,
-            ),
-            Kind::Block(inner) => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
-                inner,
-            ),
+            Kind::Text => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING, &[]),
+            Kind::Integer => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER, &[]),
+            Kind::Token => (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN, &[]),
+            Kind::OneOf(inner) => {
+                (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF, inner)
+            }
+            Kind::Block(inner) => {
+                (raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK, inner)
+            }
         };
         let mut flags = 0;
         if arg.optional {

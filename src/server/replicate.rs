@@ -66,10 +66,7 @@ impl Call {
             [(key, blob)] => return self.replicate(*key, blob),
             _ => {}
         }
-        let mut blobs = Strings {
-            ctx: self.ctx,
-            made: Vec::with_capacity(changes.len()),
-        };
+        let mut blobs = Strings { ctx: self.ctx, made: Vec::with_capacity(changes.len()) };
         let mut words = Vec::with_capacity(changes.len().saturating_mul(2));
         for (key, blob) in changes {
             if let Some(name) = self.raw_arg(*key) {

@@ -50,28 +50,18 @@ pub enum Verdict {
 impl Rule {
     /// A rule that has not been used.
     pub fn fresh(settings: Settings) -> Self {
-        Rule {
-            settings,
-            state: State::Fresh,
-        }
+        Rule { settings, state: State::Fresh }
     }
 
     fn with(&self, state: State) -> Self {
-        Rule {
-            settings: self.settings.clone(),
-            state,
-        }
+        Rule { settings: self.settings.clone(), state }
     }
 
     /// The width of a block, 1 for the exact log: then a "block" is one ms and
     /// its end is the first ms after it.
     pub(super) fn width(settings: &Settings) -> i64 {
         match settings {
-            Settings::Slide {
-                window_ms,
-                blocks: Some(n),
-                ..
-            } => div_up(*window_ms, *n),
+            Settings::Slide { window_ms, blocks: Some(n), .. } => div_up(*window_ms, *n),
             _ => 1,
         }
     }
@@ -80,11 +70,7 @@ impl Rule {
     fn over_ms(settings: &Settings, entry: &Entry) -> i64 {
         match settings {
             // log: e + window
-            Settings::Slide {
-                window_ms,
-                blocks: None,
-                ..
-            } => entry.at_ms + window_ms,
+            Settings::Slide { window_ms, blocks: None, .. } => entry.at_ms + window_ms,
             // blocks: block end + window
             Settings::Slide { window_ms, .. } => entry.at_ms + Self::width(settings) + window_ms,
             _ => unreachable!("only SLIDE has entries"),
@@ -99,16 +85,10 @@ impl Rule {
     /// The window of a FIXED count: first moment and first moment after it, in us.
     fn window_us(settings: &Settings, begin_us: i64) -> (i64, i64) {
         match settings {
-            Settings::Fixed {
-                window_ms,
-                align_ms: None,
-                ..
-            } => (begin_us, begin_us + window_ms * 1000),
-            Settings::Fixed {
-                window_ms,
-                align_ms: Some(offset),
-                ..
-            } => {
+            Settings::Fixed { window_ms, align_ms: None, .. } => {
+                (begin_us, begin_us + window_ms * 1000)
+            }
+            Settings::Fixed { window_ms, align_ms: Some(offset), .. } => {
                 let start = aligned_start(begin_us, window_ms * 1000, offset * 1000);
                 (start, start + window_ms * 1000)
             }
@@ -127,20 +107,13 @@ impl Rule {
                 }))
             }
             State::Count { begin_us, count } if *begin_us > now_us => {
-                Some(self.with(State::Count {
-                    begin_us: now_us,
-                    count: *count,
-                }))
+                Some(self.with(State::Count { begin_us: now_us, count: *count }))
             }
             // A stamp, or the first ms of a block, more than 1 ms after now.
             State::Log(entries) if entries.iter().any(|e| e.at_ms * 1000 > now_us + 1000) => {
                 let place = Self::place(&self.settings, ms_up(now_us));
                 let moved = entries.iter().map(|e| Entry {
-                    at_ms: if e.at_ms * 1000 > now_us + 1000 {
-                        place
-                    } else {
-                        e.at_ms
-                    },
+                    at_ms: if e.at_ms * 1000 > now_us + 1000 { place } else { e.at_ms },
                     cost: e.cost,
                 });
                 Some(self.with(State::Log(self.in_order(moved.collect()))))
@@ -156,13 +129,7 @@ impl Rule {
 
     pub(super) fn sorted(settings: &Settings, mut entries: Vec<Entry>) -> Vec<Entry> {
         entries.sort_by_key(|e| e.at_ms);
-        if matches!(
-            settings,
-            Settings::Slide {
-                blocks: Some(_),
-                ..
-            }
-        ) {
+        if matches!(settings, Settings::Slide { blocks: Some(_), .. }) {
             let mut merged: Vec<Entry> = Vec::new();
             for e in entries {
                 match merged.last_mut() {
@@ -186,11 +153,7 @@ impl Rule {
                 let back = rat(b.rate) * rat(now_us - mark_us) / rat(b.period_us);
                 let used = used - back;
                 if used > zero() {
-                    State::Used {
-                        used,
-                        cut: cut.clone(),
-                        mark_us: now_us,
-                    }
+                    State::Used { used, cut: cut.clone(), mark_us: now_us }
                 } else {
                     State::Fresh
                 }
@@ -210,10 +173,7 @@ impl Rule {
             State::Count { begin_us, count } => {
                 let (_, end_us) = Self::window_us(&self.settings, *begin_us);
                 if now_us < end_us && *count > 0 {
-                    State::Count {
-                        begin_us: *begin_us,
-                        count: *count,
-                    }
+                    State::Count { begin_us: *begin_us, count: *count }
                 } else {
                     State::Fresh
                 }
@@ -224,9 +184,7 @@ impl Rule {
 
     /// Repaired and brought to now.
     pub fn seen(&self, now_us: i64) -> Rule {
-        self.repaired(now_us)
-            .unwrap_or_else(|| self.clone())
-            .at(now_us)
+        self.repaired(now_us).unwrap_or_else(|| self.clone()).at(now_us)
     }
 
     /// As good as new at `now` under the kept settings.
@@ -255,11 +213,7 @@ impl Rule {
             State::Fresh => 0,
             State::Used { used, .. } => self.settings.bucket().unwrap().ms_for(used),
             State::Log(entries) => {
-                let last = entries
-                    .iter()
-                    .map(|e| Self::over_ms(&self.settings, e))
-                    .max()
-                    .unwrap();
+                let last = entries.iter().map(|e| Self::over_ms(&self.settings, e)).max().unwrap();
                 ms_up(last * 1000 - now_us)
             }
             State::Count { begin_us, .. } => {
@@ -313,11 +267,7 @@ impl Rule {
                     State::Used { cut, .. } => cut.clone(),
                     _ => zero(),
                 };
-                State::Used {
-                    used,
-                    cut,
-                    mark_us: now_us,
-                }
+                State::Used { used, cut, mark_us: now_us }
             }
             Settings::Slide { limit, blocks, .. } => {
                 let mut entries = match &self.state {
@@ -339,14 +289,10 @@ impl Rule {
                 State::Log(self.in_order(entries))
             }
             Settings::Fixed { .. } => match &self.state {
-                State::Count { begin_us, count } => State::Count {
-                    begin_us: *begin_us,
-                    count: (count + cost).min(MAX_COUNT),
-                },
-                _ => State::Count {
-                    begin_us: now_us,
-                    count: cost,
-                },
+                State::Count { begin_us, count } => {
+                    State::Count { begin_us: *begin_us, count: (count + cost).min(MAX_COUNT) }
+                }
+                _ => State::Count { begin_us: now_us, count: cost },
             },
         };
         self.with(state)
@@ -358,11 +304,9 @@ impl Rule {
             State::Fresh => State::Fresh,
             // READING: only `used` is given back, the cut-off part is not
             // touched (it is forgotten when used reaches 0).
-            State::Used { used, cut, mark_us } => State::Used {
-                used: used - rat(cost),
-                cut: cut.clone(),
-                mark_us: *mark_us,
-            },
+            State::Used { used, cut, mark_us } => {
+                State::Used { used: used - rat(cost), cut: cut.clone(), mark_us: *mark_us }
+            }
             State::Log(entries) => {
                 let mut rest = cost;
                 let mut entries = entries.clone();
@@ -381,10 +325,7 @@ impl Rule {
                     Some(m) if opened_us > m * 1000 => 0,
                     _ => cost.min(*count),
                 };
-                State::Count {
-                    begin_us: *begin_us,
-                    count: count - back,
-                }
+                State::Count { begin_us: *begin_us, count: count - back }
             }
         };
         self.with(state).at(now_us)

@@ -20,22 +20,9 @@ pub fn syntax() -> String {
 /// A rule as written; the words are not looked at yet.
 #[derive(Clone, Debug)]
 pub enum RawRule<'a> {
-    Bucket {
-        leaky: bool,
-        capacity: &'a [u8],
-        rate: &'a [u8],
-        per: Option<&'a [u8]>,
-    },
-    Slide {
-        limit: &'a [u8],
-        window: &'a [u8],
-        blocks: Option<&'a [u8]>,
-    },
-    Fixed {
-        limit: &'a [u8],
-        window: &'a [u8],
-        align: Option<&'a [u8]>,
-    },
+    Bucket { leaky: bool, capacity: &'a [u8], rate: &'a [u8], per: Option<&'a [u8]> },
+    Slide { limit: &'a [u8], window: &'a [u8], blocks: Option<&'a [u8]> },
+    Fixed { limit: &'a [u8], window: &'a [u8], align: Option<&'a [u8]> },
     Policy(&'a [u8]),
 }
 
@@ -86,35 +73,18 @@ pub fn raw_rule<'a>(name: &[u8], words: &mut &[&'a [u8]]) -> Res<RawRule<'a>> {
         *words = &words[1..];
         return Ok(RawRule::Policy(policy));
     }
-    if !["TOKEN", "LEAKY", "SLIDE", "FIXED"]
-        .iter()
-        .any(|k| is(name, k))
-        || words.len() < 2
-    {
+    if !["TOKEN", "LEAKY", "SLIDE", "FIXED"].iter().any(|k| is(name, k)) || words.len() < 2 {
         return Err(syntax());
     }
     let (first, second) = (words[0], words[1]);
     *words = &words[2..];
     Ok(if is(name, "SLIDE") {
-        RawRule::Slide {
-            limit: first,
-            window: second,
-            blocks: option(words, "BLOCKS")?,
-        }
+        RawRule::Slide { limit: first, window: second, blocks: option(words, "BLOCKS")? }
     } else if is(name, "FIXED") {
-        RawRule::Fixed {
-            limit: first,
-            window: second,
-            align: option(words, "ALIGN")?,
-        }
+        RawRule::Fixed { limit: first, window: second, align: option(words, "ALIGN")? }
     } else {
         let leaky = is(name, "LEAKY");
-        RawRule::Bucket {
-            leaky,
-            capacity: first,
-            rate: second,
-            per: option(words, "PER")?,
-        }
+        RawRule::Bucket { leaky, capacity: first, rate: second, per: option(words, "PER")? }
     })
 }
 
@@ -122,10 +92,7 @@ pub fn raw_rule<'a>(name: &[u8], words: &mut &[&'a [u8]]) -> Res<RawRule<'a>> {
 pub fn raw_rules<'a>(words: &mut &[&'a [u8]]) -> Res<Vec<RawRule<'a>>> {
     let mut rules = Vec::new();
     while let Some(&name) = words.first() {
-        if !["TOKEN", "LEAKY", "SLIDE", "FIXED", "POLICY"]
-            .iter()
-            .any(|k| is(name, k))
-        {
+        if !["TOKEN", "LEAKY", "SLIDE", "FIXED", "POLICY"].iter().any(|k| is(name, k)) {
             break;
         }
         *words = &words[1..];
@@ -241,20 +208,11 @@ pub fn check_refill(b: &Bucket) -> Res<()> {
 /// the next rule's.
 pub fn rule(raw: &RawRule) -> Res<GivenRule> {
     Ok(GivenRule::Settings(match raw {
-        RawRule::Bucket {
-            leaky,
-            capacity,
-            rate,
-            per,
-        } => {
+        RawRule::Bucket { leaky, capacity, rate, per } => {
             let capacity = integer("capacity", capacity, 1, MAX_NUMBER)?;
             let rate = integer("rate", rate, 1, MAX_NUMBER)?;
             let period_us = per.map_or(Ok(1000), |w| duration("period", w))? * 1000;
-            let bucket = Bucket {
-                capacity,
-                rate,
-                period_us,
-            };
+            let bucket = Bucket { capacity, rate, period_us };
             check_refill(&bucket)?;
             if *leaky {
                 Settings::Leaky(bucket)
@@ -262,20 +220,12 @@ pub fn rule(raw: &RawRule) -> Res<GivenRule> {
                 Settings::Token(bucket)
             }
         }
-        RawRule::Slide {
-            limit,
-            window,
-            blocks,
-        } => Settings::Slide {
+        RawRule::Slide { limit, window, blocks } => Settings::Slide {
             limit: integer("limit", limit, 1, MAX_NUMBER)?,
             window_ms: duration("window", window)?,
             blocks: blocks.map(|w| integer("blocks", w, 1, 1000)).transpose()?,
         },
-        RawRule::Fixed {
-            limit,
-            window,
-            align,
-        } => Settings::Fixed {
+        RawRule::Fixed { limit, window, align } => Settings::Fixed {
             limit: integer("limit", limit, 1, MAX_NUMBER)?,
             window_ms: duration("window", window)?,
             align_ms: align.map(offset).transpose()?,

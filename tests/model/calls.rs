@@ -22,10 +22,7 @@ impl Scenario {
 
     /// How many rules a plan asks for, policies unfolded.
     fn count(&self, plan: &Plan) -> usize {
-        let policy = plan
-            .policy
-            .as_ref()
-            .and_then(|n| self.model.policies.get(n));
+        let policy = plan.policy.as_ref().and_then(|n| self.model.policies.get(n));
         plan.rules.len() + policy.map_or(0, |p| p.rules.len())
     }
 
@@ -64,10 +61,7 @@ impl Scenario {
 
     /// The limits of a plan's rules, policies unfolded.
     fn limits(&self, plan: &Plan) -> Vec<i64> {
-        let policy = plan
-            .policy
-            .as_ref()
-            .and_then(|n| self.model.policies.get(n));
+        let policy = plan.policy.as_ref().and_then(|n| self.model.policies.get(n));
         let unfolded = policy.iter().flat_map(|p| &p.rules);
         unfolded.chain(&plan.rules).map(|s| s.limit()).collect()
     }
@@ -76,11 +70,7 @@ impl Scenario {
     fn tail(&mut self, limits: &[i64], list: bool) -> Vec<Vec<u8>> {
         let mut words = self.cost_words(limits, list);
         if !self.options.no_force && self.rng.random_bool(0.08) {
-            let at = if self.rng.random_bool(0.5) {
-                0
-            } else {
-                words.len()
-            };
+            let at = if self.rng.random_bool(0.5) { 0 } else { words.len() };
             words.insert(at, words::cased(&mut self.rng, "FORCE"));
         }
         words
@@ -119,12 +109,7 @@ impl Scenario {
     pub(super) fn refund(&mut self, plan: &Plan) -> Vec<Vec<u8>> {
         let mut call = vec![b"RL.REFUND".to_vec(), plan.name.clone()];
         if self.rng.random_bool(0.4) {
-            let wait = self
-                .waits
-                .choose(&mut self.rng)
-                .copied()
-                .unwrap_or(5)
-                .clamp(1, 86_400_000);
+            let wait = self.waits.choose(&mut self.rng).copied().unwrap_or(5).clamp(1, 86_400_000);
             let age = match self.rng.random_range(0..4) {
                 0 => 1,
                 1 => wait,
@@ -179,11 +164,7 @@ impl Scenario {
         let mut call = vec![b"CL.THROTTLE".to_vec(), plan.name.clone()];
         call.extend([burst, count, period].map(|n| n.to_string().into_bytes()));
         if self.rng.random_bool(0.6) {
-            let quantity = if self.rng.random_bool(0.2) {
-                0
-            } else {
-                self.cost(burst + 1)
-            };
+            let quantity = if self.rng.random_bool(0.2) { 0 } else { self.cost(burst + 1) };
             call.push(quantity.to_string().into_bytes());
         }
         call
@@ -223,27 +204,13 @@ impl Scenario {
             }
         }
         if rules.is_empty() {
-            rules.push(words::random_settings(
-                &mut self.rng,
-                o.small_only,
-                !o.no_blocks,
-            ));
+            rules.push(words::random_settings(&mut self.rng, o.small_only, !o.no_blocks));
         }
-        let plan = Plan {
-            name: vec![],
-            plain: false,
-            policy: None,
-            rules,
-            other: vec![],
-        };
+        let plan = Plan { name: vec![], plain: false, policy: None, rules, other: vec![] };
         let mut call = vec![b"RL.POLICY".to_vec(), b"SET".to_vec(), name];
         call.extend(self.rule_words(&plan));
         let was = held.is_some_and(|p| p.shadow);
-        if if self.rng.random_bool(0.8) {
-            was
-        } else {
-            self.rng.random_bool(0.4)
-        } {
+        if if self.rng.random_bool(0.8) { was } else { self.rng.random_bool(0.4) } {
             call.push(b"SHADOW".to_vec());
         }
         call

@@ -31,25 +31,13 @@ impl Rule {
                     cut += &used - &capacity;
                     used = capacity;
                 }
-                State::Used {
-                    used,
-                    cut,
-                    mark_us: now_us,
-                }
+                State::Used { used, cut, mark_us: now_us }
             }
             State::Log(entries) => {
                 let same_place = match (&self.settings, new) {
                     (
-                        Settings::Slide {
-                            window_ms: w0,
-                            blocks: b0,
-                            ..
-                        },
-                        Settings::Slide {
-                            window_ms: w1,
-                            blocks: b1,
-                            ..
-                        },
+                        Settings::Slide { window_ms: w0, blocks: b0, .. },
+                        Settings::Slide { window_ms: w1, blocks: b1, .. },
                     ) => w0 == w1 && b0 == b1,
                     _ => unreachable!("same algorithm"),
                 };
@@ -66,10 +54,7 @@ impl Rule {
                             let last_ms = e.at_ms + Self::width(&self.settings) - 1;
                             Self::place(new, last_ms.min(ms_up(now_us)))
                         };
-                        Entry {
-                            at_ms,
-                            cost: e.cost,
-                        }
+                        Entry { at_ms, cost: e.cost }
                     })
                     .collect();
                 State::Log(Self::sorted(new, moved))
@@ -78,30 +63,19 @@ impl Rule {
                 Settings::Fixed { window_ms, .. } if now_us >= begin_us + window_ms * 1000 => {
                     State::Fresh
                 }
-                Settings::Fixed {
-                    window_ms,
-                    align_ms,
-                    ..
-                } => {
+                Settings::Fixed { window_ms, align_ms, .. } => {
                     let begin_us = match align_ms {
                         Some(offset) => {
                             aligned_start(now_us, window_ms * 1000, offset * 1000).max(*begin_us)
                         }
                         None => *begin_us,
                     };
-                    State::Count {
-                        begin_us,
-                        count: *count,
-                    }
+                    State::Count { begin_us, count: *count }
                 }
                 _ => unreachable!("same algorithm"),
             },
         };
         // Drops what is over under the new settings.
-        Rule {
-            settings: new.clone(),
-            state,
-        }
-        .at(now_us)
+        Rule { settings: new.clone(), state }.at(now_us)
     }
 }

@@ -11,10 +11,7 @@ use std::collections::BTreeSet;
 
 impl Model {
     pub(crate) fn dispatch(&mut self, now_us: i64, args: &[&[u8]]) -> Res<Reply> {
-        let name = args
-            .first()
-            .map(|w| w.to_ascii_uppercase())
-            .unwrap_or_default();
+        let name = args.first().map(|w| w.to_ascii_uppercase()).unwrap_or_default();
         match name.as_slice() {
             b"RL.TOKEN" | b"RL.LEAKY" | b"RL.SLIDE" | b"RL.FIXED" => {
                 self.plain(now_us, &name[3..], args)
@@ -42,18 +39,9 @@ impl Model {
         }
         let mut words = &args[2..];
         let rule = args::raw_rule(algorithm, &mut words)?;
-        let tail = args::raw_tail(
-            words,
-            Allowed {
-                force: true,
-                cost: true,
-                ..Default::default()
-            },
-        )?;
-        let written = [Written {
-            key: args[1],
-            rules: vec![rule],
-        }];
+        let tail =
+            args::raw_tail(words, Allowed { force: true, cost: true, ..Default::default() })?;
+        let written = [Written { key: args[1], rules: vec![rule] }];
         let (targets, costs) = self.targets(&written, &tail.costs, true, now_us)?;
         let d = self.decide(&targets, &costs, tail.force, now_us)?;
         let rows = self.commit(&d, &targets, &costs, now_us);
@@ -70,14 +58,7 @@ impl Model {
         if rules.is_empty() {
             return Err(args::syntax());
         }
-        self.charge_all(
-            now_us,
-            vec![Written {
-                key: args[1],
-                rules,
-            }],
-            tail,
-        )
+        self.charge_all(now_us, vec![Written { key: args[1], rules }], tail)
     }
 
     fn mcharge(&mut self, now_us: i64, args: &[&[u8]]) -> Res<Reply> {
@@ -101,10 +82,7 @@ impl Model {
         if rules.len() != numkeys {
             return Err("ERR numkeys must be the number of rules, 1 to 64".into());
         }
-        let written = keys.iter().zip(rules).map(|(key, r)| Written {
-            key,
-            rules: vec![r],
-        });
+        let written = keys.iter().zip(rules).map(|(key, r)| Written { key, rules: vec![r] });
         self.charge_all(now_us, written.collect(), tail)
     }
 
@@ -130,19 +108,10 @@ impl Model {
         }
         let mut words = &args[2..];
         let rules = args::raw_rules(&mut words)?;
-        let tail = args::raw_tail(
-            words,
-            Allowed {
-                cost: true,
-                cost_list: true,
-                ..Default::default()
-            },
-        )?;
+        let tail =
+            args::raw_tail(words, Allowed { cost: true, cost_list: true, ..Default::default() })?;
         if !rules.is_empty() {
-            let written = [Written {
-                key: args[1],
-                rules,
-            }];
+            let written = [Written { key: args[1], rules }];
             let (targets, costs) = self.targets(&written, &tail.costs, false, now_us)?;
             let d = self.decide(&targets, &costs, false, now_us)?;
             return Ok(layers(&Self::rows_before(&d, &targets, now_us), d.allowed));
@@ -162,10 +131,7 @@ impl Model {
         // key, all rows count.
         let costs = spread(costs, len)?;
         let rules = key.rules[..len].iter();
-        let asked = rules.map(|r| Asked {
-            settings: r.settings.clone(),
-            shadow: false,
-        });
+        let asked = rules.map(|r| Asked { settings: r.settings.clone(), shadow: false });
         let target = Target {
             key: args[1].to_vec(),
             rules: asked.collect(),
@@ -181,12 +147,7 @@ impl Model {
         if args.len() < 2 {
             return Err(args::arity());
         }
-        let allowed = Allowed {
-            age: true,
-            cost: true,
-            cost_list: true,
-            ..Default::default()
-        };
+        let allowed = Allowed { age: true, cost: true, cost_list: true, ..Default::default() };
         let tail = args::raw_tail(&args[2..], allowed)?;
         let age_ms = tail.age.map(|w| args::duration("age", w)).transpose()?;
         let costs = args::costs(&tail.costs)?;
@@ -199,12 +160,10 @@ impl Model {
             return Ok(Reply::Null);
         }
         let back: Vec<i64> = match costs.as_slice() {
-            [one] => (0..len)
-                .map(|i| if i < key.asked { *one } else { 0 })
-                .collect(),
-            list if list.len() <= len => (0..len)
-                .map(|i| list.get(i).copied().unwrap_or(0))
-                .collect(),
+            [one] => (0..len).map(|i| if i < key.asked { *one } else { 0 }).collect(),
+            list if list.len() <= len => {
+                (0..len).map(|i| list.get(i).copied().unwrap_or(0)).collect()
+            }
             _ => return Err(cost_count()),
         };
         let moment_ms = age_ms.map(|age| ms_up(now_us - age * 1000));
@@ -218,14 +177,7 @@ impl Model {
             if after != before {
                 left.rules[i] = after.clone();
             }
-            let six = [
-                1,
-                after.remaining(),
-                0,
-                after.reset_ms(now_us),
-                after.settings.limit(),
-                0,
-            ];
+            let six = [1, after.remaining(), 0, after.reset_ms(now_us), after.settings.limit(), 0];
             rows.push(Row { six, shadow: false });
         }
         self.store(args[1], left);
@@ -239,11 +191,7 @@ impl Model {
         let capacity = args::integer("max_burst", args[2], 0, MAX_NUMBER - 1)? + 1;
         let rate = args::integer("count", args[3], 1, MAX_NUMBER)?;
         let seconds = args::integer("period", args[4], 1, MAX_DURATION_MS / 1000)?;
-        let bucket = Bucket {
-            capacity,
-            rate,
-            period_us: seconds * 1_000_000,
-        };
+        let bucket = Bucket { capacity, rate, period_us: seconds * 1_000_000 };
         // READING: the refill check stands before the quantity, as it would in a
         // rule.
         args::check_refill(&bucket)?;
@@ -251,16 +199,9 @@ impl Model {
             Some(w) => args::integer("quantity", w, 0, MAX_NUMBER)?,
             None => 1,
         };
-        let asked = Asked {
-            settings: Settings::Token(bucket),
-            shadow: false,
-        };
-        let targets = [Target {
-            key: args[1].to_vec(),
-            rules: vec![asked],
-            policies: vec![],
-            plain: true,
-        }];
+        let asked = Asked { settings: Settings::Token(bucket), shadow: false };
+        let targets =
+            [Target { key: args[1].to_vec(), rules: vec![asked], policies: vec![], plain: true }];
         let d = self.decide(&targets, &[quantity], false, now_us)?;
         let rows = if quantity == 0 {
             Self::rows_before(&d, &targets, now_us)
@@ -268,39 +209,21 @@ impl Model {
             self.commit(&d, &targets, &[quantity], now_us)
         };
         let [allowed, remaining, retry, reset, limit, _] = rows[0].six;
-        let retry = if allowed == 1 || retry == -1 {
-            -1
-        } else {
-            div_up(retry, 1000)
-        };
-        Ok(Reply::Five([
-            1 - allowed,
-            limit,
-            remaining,
-            retry,
-            div_up(reset, 1000),
-        ]))
+        let retry = if allowed == 1 || retry == -1 { -1 } else { div_up(retry, 1000) };
+        Ok(Reply::Five([1 - allowed, limit, remaining, retry, div_up(reset, 1000)]))
     }
 
     fn policy(&mut self, args: &[&[u8]]) -> Res<Reply> {
-        let sub = args
-            .get(1)
-            .map(|w| w.to_ascii_uppercase())
-            .ok_or_else(args::arity)?;
+        let sub = args.get(1).map(|w| w.to_ascii_uppercase()).ok_or_else(args::arity)?;
         match sub.as_slice() {
             b"SET" => self.policy_set(args),
             b"DEL" => {
                 if args.len() < 3 {
                     return Err(args::arity());
                 }
-                let names: Vec<_> = args[2..]
-                    .iter()
-                    .map(|w| args::policy_name(w))
-                    .collect::<Res<_>>()?;
-                let gone = names
-                    .iter()
-                    .filter(|n| self.policies.remove(*n).is_some())
-                    .count();
+                let names: Vec<_> =
+                    args[2..].iter().map(|w| args::policy_name(w)).collect::<Res<_>>()?;
+                let gone = names.iter().filter(|n| self.policies.remove(*n).is_some()).count();
                 self.wrote = gone > 0;
                 Ok(Reply::Int(gone as i64))
             }
@@ -314,13 +237,7 @@ impl Model {
         }
         let mut words = &args[3..];
         let raw = args::raw_rules(&mut words)?;
-        let tail = args::raw_tail(
-            words,
-            Allowed {
-                shadow: true,
-                ..Default::default()
-            },
-        )?;
+        let tail = args::raw_tail(words, Allowed { shadow: true, ..Default::default() })?;
         // READING: POLICY inside a policy is a syntax error.
         if raw.is_empty() || raw.iter().any(|r| matches!(r, RawRule::Policy(_))) {
             return Err(args::syntax());
@@ -343,10 +260,7 @@ impl Model {
         }
         // READING: "unchanged rules" includes SHADOW: a change of SHADOW alone is
         // a change.
-        if held
-            .as_ref()
-            .is_some_and(|p| p.rules == rules && p.shadow == tail.shadow)
-        {
+        if held.as_ref().is_some_and(|p| p.rules == rules && p.shadow == tail.shadow) {
             return Ok(Reply::Ok);
         }
         if held.is_none() && self.policies.len() >= self.max_policies {
@@ -354,11 +268,7 @@ impl Model {
         }
         // Versions only grow, also over DEL and SET.
         self.last_version += 1;
-        let policy = Policy {
-            rules,
-            shadow: tail.shadow,
-            version: self.last_version,
-        };
+        let policy = Policy { rules, shadow: tail.shadow, version: self.last_version };
         self.policies.insert(name, policy);
         self.wrote = true;
         Ok(Reply::Ok)
@@ -366,17 +276,9 @@ impl Model {
 }
 
 /// The words after the rules of CHARGE and MCHARGE.
-const LIST: Allowed = Allowed {
-    force: true,
-    age: false,
-    cost: true,
-    cost_list: true,
-    shadow: false,
-};
+const LIST: Allowed =
+    Allowed { force: true, age: false, cost: true, cost_list: true, shadow: false };
 
 fn layers(rows: &[Row], allowed: bool) -> Reply {
-    Reply::Layers(
-        first_six(rows, allowed),
-        rows.iter().map(|r| r.six).collect(),
-    )
+    Reply::Layers(first_six(rows, allowed), rows.iter().map(|r| r.six).collect())
 }

@@ -46,14 +46,7 @@ fn row(rule: &Rule, verdict: &Verdict, allowed: bool, now_us: i64) -> [i64; 6] {
         _ => (0, 0),
     };
     let reset = rule.reset_ms(now_us);
-    [
-        passes,
-        rule.remaining(),
-        retry(verdict),
-        reset,
-        rule.settings.limit(),
-        delay,
-    ]
+    [passes, rule.remaining(), retry(verdict), reset, rule.settings.limit(), delay]
 }
 
 /// The verdict of `rule` on `cost`; 0 always passes without delay.
@@ -68,20 +61,12 @@ pub fn verdict(rule: &Rule, cost: i64, force: bool, now_us: i64) -> Verdict {
 pub fn first_six(rows: &[Row], allowed: bool) -> [i64; 6] {
     let live: Vec<&Row> = rows.iter().filter(|r| !r.shadow).collect();
     let only_shadow = live.is_empty();
-    let counted: Vec<&Row> = if only_shadow {
-        rows.iter().collect()
-    } else {
-        live
-    };
+    let counted: Vec<&Row> = if only_shadow { rows.iter().collect() } else { live };
     let binding = counted
         .iter()
         .min_by_key(|r| (r.six[1], -weight(r.six[2]), -r.six[3]))
         .expect("a reply has a rule");
-    let longest = counted
-        .iter()
-        .map(|r| r.six[2])
-        .max_by_key(|r| weight(*r))
-        .unwrap();
+    let longest = counted.iter().map(|r| r.six[2]).max_by_key(|r| weight(*r)).unwrap();
     let delay = counted.iter().map(|r| r.six[5]).max().unwrap();
     [
         allowed as i64,
@@ -107,12 +92,7 @@ impl Model {
             self.check_type(&t.key)?;
         }
         let mut costs = costs.iter();
-        let mut d = Decision {
-            allowed: true,
-            fits: vec![],
-            before: vec![],
-            verdicts: vec![],
-        };
+        let mut d = Decision { allowed: true, fits: vec![], before: vec![], verdicts: vec![] };
         for t in targets {
             let key = self.keys.get(&t.key);
             let fit = lists::fit(key, t, now_us)?;
@@ -120,12 +100,8 @@ impl Model {
             let mut verdicts = Vec::new();
             for (i, asked) in t.rules.iter().enumerate() {
                 let rule = lists::seen(key, i, fit.carries[i], asked, now_us);
-                let verdict = verdict(
-                    &rule,
-                    *costs.next().expect("one cost per rule"),
-                    force,
-                    now_us,
-                );
+                let verdict =
+                    verdict(&rule, *costs.next().expect("one cost per rule"), force, now_us);
                 d.allowed &= asked.shadow || matches!(verdict, Verdict::Pass { .. });
                 before.push(rule);
                 verdicts.push(verdict);
@@ -143,10 +119,7 @@ impl Model {
         for (t, target) in targets.iter().enumerate() {
             for (i, Asked { shadow, .. }) in target.rules.iter().enumerate() {
                 let six = row(&d.before[t][i], &d.verdicts[t][i], d.allowed, now_us);
-                rows.push(Row {
-                    six,
-                    shadow: *shadow,
-                });
+                rows.push(Row { six, shadow: *shadow });
             }
         }
         rows
@@ -177,10 +150,7 @@ impl Model {
                 let after =
                     (cost > 0 && passes).then(|| before.charged(cost, now_us, self.slide_max_log));
                 let six = row(after.as_ref().unwrap_or(before), verdict, true, now_us);
-                rows.push(Row {
-                    six,
-                    shadow: asked.shadow,
-                });
+                rows.push(Row { six, shadow: asked.shadow });
                 charged.push(after);
             }
             // READING: a key of which nothing is charged (only costs of 0, or only

@@ -67,10 +67,7 @@ impl Default for Options {
 impl Options {
     /// Only plain charges.
     pub fn plain() -> Self {
-        Options {
-            plain_only: true,
-            ..Default::default()
-        }
+        Options { plain_only: true, ..Default::default() }
     }
 }
 
@@ -108,9 +105,7 @@ impl Scenario {
     /// The scenario of a seed.
     pub fn new(seed: u64, options: Options) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
-        let plans = (0..options.keys)
-            .map(|i| plan(&mut rng, &options, i))
-            .collect();
+        let plans = (0..options.keys).map(|i| plan(&mut rng, &options, i)).collect();
         let now_us = START_US + rng.random_range(0..3) * rng.random_range(0..2000);
         Scenario {
             rng,
@@ -170,23 +165,14 @@ impl Scenario {
             38..=67 if !self.waits.is_empty() => {
                 // The first wait is the call's own: the retry, if it was denied.
                 let first = rng.random_bool(0.6);
-                let wait = if first {
-                    self.waits[0]
-                } else {
-                    *self.waits.choose(rng).unwrap()
-                };
+                let wait = if first { self.waits[0] } else { *self.waits.choose(rng).unwrap() };
                 self.now_us +=
                     wait * 1000 + [0, 0, 0, -1000, -1000, -1, 1, 1000].choose(rng).unwrap();
                 edge = true;
             }
             68..=76 => self.now_us += rng.random_range(1..2000) * 1000,
             77..=84 => {
-                let wait = self
-                    .waits
-                    .choose(rng)
-                    .copied()
-                    .unwrap_or(10)
-                    .min(i64::MAX / 4000);
+                let wait = self.waits.choose(rng).copied().unwrap_or(10).min(i64::MAX / 4000);
                 self.now_us += rng.random_range(0..=wait * 1000);
             }
             85..=87 => self.now_us += rng.random_range(1..400 * 24) * 3_600_000_000,
@@ -200,21 +186,14 @@ impl Scenario {
                     5 => 1_000_000,
                     6 => 3_600_000_000,
                     7 => 10 * YEAR_US,
-                    _ => self
-                        .waits
-                        .choose(rng)
-                        .map_or(1001, |w| rng.random_range(0..=w * 1000)),
+                    _ => self.waits.choose(rng).map_or(1001, |w| rng.random_range(0..=w * 1000)),
                 };
             }
             _ => self.now_us += rng.random_range(0..50) * 1000,
         }
         // Stay between 1990 and 2230: microseconds and dates stay sane.
         if !(START_US - 40 * YEAR_US..START_US + 200 * YEAR_US).contains(&self.now_us) {
-            self.now_us = if back {
-                START_US + rng.random_range(0..1000)
-            } else {
-                before
-            };
+            self.now_us = if back { START_US + rng.random_range(0..1000) } else { before };
         }
         edge
     }
@@ -222,9 +201,7 @@ impl Scenario {
     /// A key, mostly one that is live.
     fn pick_key(&mut self, only_live: f64) -> usize {
         let live = |p: &Plan| self.model.bounds(&p.name, self.now_us).is_some();
-        let live: Vec<usize> = (0..self.plans.len())
-            .filter(|i| live(&self.plans[*i]))
-            .collect();
+        let live: Vec<usize> = (0..self.plans.len()).filter(|i| live(&self.plans[*i])).collect();
         match live.choose(&mut self.rng) {
             Some(at) if self.rng.random_bool(only_live) => *at,
             _ => self.rng.random_range(0..self.plans.len()),
@@ -291,8 +268,7 @@ impl Scenario {
             if plan.rules.len() > 1 && rng.random_bool(0.55) {
                 plan.rules.pop();
             } else if plan.rules.len() < 5 {
-                plan.rules
-                    .push(words::random_settings(rng, o.small_only, !o.no_blocks));
+                plan.rules.push(words::random_settings(rng, o.small_only, !o.no_blocks));
             }
         }
         // Once in a while a key gets another use altogether.
@@ -318,11 +294,7 @@ pub fn policy_names() -> Vec<Vec<u8>> {
 /// What a key is used with to begin with.
 fn plan(rng: &mut StdRng, o: &Options, i: usize) -> Plan {
     // One name has a NUL; all share a hash tag.
-    let name = if i == 2 {
-        b"{t}:\0k2".to_vec()
-    } else {
-        format!("{{t}}:k{i}").into_bytes()
-    };
+    let name = if i == 2 { b"{t}:\0k2".to_vec() } else { format!("{{t}}:k{i}").into_bytes() };
     let plain = o.plain_only || rng.random_bool(0.45);
     let policy = !plain && !o.no_policies && rng.random_bool(0.4);
     let policy = policy.then(|| policy_names().choose(rng).unwrap().clone());
@@ -331,14 +303,6 @@ fn plan(rng: &mut StdRng, o: &Options, i: usize) -> Plan {
         (_, true) => rng.random_range(0..3),
         _ => rng.random_range(1..5),
     };
-    let rules = (0..n)
-        .map(|_| words::random_settings(rng, o.small_only, !o.no_blocks))
-        .collect();
-    Plan {
-        name,
-        plain,
-        policy,
-        rules,
-        other: vec![],
-    }
+    let rules = (0..n).map(|_| words::random_settings(rng, o.small_only, !o.no_blocks)).collect();
+    Plan { name, plain, policy, rules, other: vec![] }
 }

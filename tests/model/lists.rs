@@ -72,10 +72,8 @@ impl Key {
     /// The algorithms of the list, for the WRONGTYPE text.
     /// READING: fresh rules that only keep their place are named too.
     fn algorithms(&self, now_us: i64) -> String {
-        let names: Vec<_> = self.rules[..self.len_at(now_us)]
-            .iter()
-            .map(|r| r.settings.algorithm())
-            .collect();
+        let names: Vec<_> =
+            self.rules[..self.len_at(now_us)].iter().map(|r| r.settings.algorithm()).collect();
         names.join(" ")
     }
 
@@ -87,46 +85,31 @@ impl Key {
         };
         !self.policies.is_empty()
             && names(&self.policies) == names(&target.policies)
-            && self
-                .policies
-                .iter()
-                .zip(&target.policies)
-                .any(|(a, b)| a.version != b.version)
+            && self.policies.iter().zip(&target.policies).any(|(a, b)| a.version != b.version)
     }
 }
 
 /// Whether and how the list of `target` fits what the key holds.
 pub fn fit(key: Option<&Key>, target: &Target, now_us: i64) -> Result<Fit, String> {
     let asked = &target.rules;
-    let none = Fit {
-        carries: vec![false; asked.len()],
-        drops_surplus: true,
-    };
+    let none = Fit { carries: vec![false; asked.len()], drops_surplus: true };
     let Some(key) = key else { return Ok(none) };
     let len = key.len_at(now_us);
     if len == 0 {
         return Ok(none);
     }
     let same = |i: usize| key.rules[i].settings.algorithm() == asked[i].settings.algorithm();
-    let there: Vec<bool> = (0..asked.len())
-        .map(|i| i < len && key.is_there(i, now_us))
-        .collect();
+    let there: Vec<bool> = (0..asked.len()).map(|i| i < len && key.is_there(i, now_us)).collect();
     if key.edited(target) {
         let carries = (0..asked.len()).map(|i| there[i] && same(i)).collect();
-        return Ok(Fit {
-            carries,
-            drops_surplus: true,
-        });
+        return Ok(Fit { carries, drops_surplus: true });
     }
     if (0..asked.len()).any(|i| there[i] && !same(i)) || (target.plain && len != 1) {
         let names: Vec<_> = asked.iter().map(|a| a.settings.algorithm()).collect();
         let (held, wanted) = (key.algorithms(now_us), names.join(" "));
         return Err(format!("WRONGTYPE key holds {held}, not {wanted}"));
     }
-    Ok(Fit {
-        carries: there,
-        drops_surplus: false,
-    })
+    Ok(Fit { carries: there, drops_surplus: false })
 }
 
 /// The rule asked for at a position as it stands at `now`: repaired, brought to
@@ -190,9 +173,5 @@ pub fn after_charge(
             rules.pop();
         }
     }
-    Key {
-        rules,
-        asked,
-        policies: target.policies.clone(),
-    }
+    Key { rules, asked, policies: target.policies.clone() }
 }

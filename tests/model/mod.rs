@@ -115,10 +115,7 @@ impl Model {
     pub fn bounds(&self, key: &[u8], now_us: i64) -> Option<(i64, i64)> {
         let key = self.keys.get(key)?;
         let rules = &key.rules[..key.len_at(now_us)];
-        let min = rules
-            .iter()
-            .map(|r| r.seen(now_us).reset_ms(now_us))
-            .max()?;
+        let min = rules.iter().map(|r| r.seen(now_us).reset_ms(now_us)).max()?;
         let full = rules.iter().map(|r| r.settings.full_reset_ms()).max()?;
         Some((min, 2 * full + 1000))
     }

@@ -7,16 +7,8 @@ use super::numbers::*;
 pub enum Settings {
     Token(Bucket),
     Leaky(Bucket),
-    Slide {
-        limit: i64,
-        window_ms: i64,
-        blocks: Option<i64>,
-    },
-    Fixed {
-        limit: i64,
-        window_ms: i64,
-        align_ms: Option<i64>,
-    },
+    Slide { limit: i64, window_ms: i64, blocks: Option<i64> },
+    Fixed { limit: i64, window_ms: i64, align_ms: Option<i64> },
 }
 
 /// The settings of TOKEN and LEAKY.
@@ -67,16 +59,10 @@ impl Settings {
     pub fn full_reset_ms(&self) -> i64 {
         match self {
             Settings::Token(b) | Settings::Leaky(b) => b.ms_for(&rat(b.capacity)),
-            Settings::Slide {
-                window_ms,
-                blocks: None,
-                ..
-            } => window_ms + 1,
-            Settings::Slide {
-                window_ms,
-                blocks: Some(n),
-                ..
-            } => window_ms + div_up(*window_ms, *n),
+            Settings::Slide { window_ms, blocks: None, .. } => window_ms + 1,
+            Settings::Slide { window_ms, blocks: Some(n), .. } => {
+                window_ms + div_up(*window_ms, *n)
+            }
             Settings::Fixed { window_ms, .. } => *window_ms,
         }
     }

@@ -17,14 +17,7 @@ pub(super) struct Written<'a> {
 impl Model {
     /// Refuses a log above `rl.slide-max-log`, unless the settings are the kept ones.
     pub(super) fn check_log(&self, given: GivenRule, kept: Option<&Settings>) -> Res<GivenRule> {
-        if let GivenRule::Settings(
-            s @ Settings::Slide {
-                limit,
-                blocks: None,
-                ..
-            },
-        ) = &given
-        {
+        if let GivenRule::Settings(s @ Settings::Slide { limit, blocks: None, .. }) = &given {
             if *limit > self.slide_max_log && kept != Some(s) {
                 let max = self.slide_max_log;
                 return Err(format!(
@@ -69,30 +62,19 @@ impl Model {
         let costs = args::costs(raw_costs)?;
         let mut targets = Vec::new();
         for (w, list) in written.iter().zip(given) {
-            let mut target = Target {
-                key: w.key.to_vec(),
-                rules: vec![],
-                policies: vec![],
-                plain,
-            };
+            let mut target = Target { key: w.key.to_vec(), rules: vec![], policies: vec![], plain };
             for (place, rule) in list.into_iter().enumerate() {
                 match rule {
-                    GivenRule::Settings(settings) => target.rules.push(Asked {
-                        settings,
-                        shadow: false,
-                    }),
+                    GivenRule::Settings(settings) => {
+                        target.rules.push(Asked { settings, shadow: false })
+                    }
                     GivenRule::Policy(name) => {
                         let p = self.policies.get(&name).ok_or("NOPOLICY no such policy")?;
                         let rules = p.rules.iter().cloned();
-                        target.rules.extend(rules.map(|settings| Asked {
-                            settings,
-                            shadow: p.shadow,
-                        }));
-                        target.policies.push(PolicyUse {
-                            place,
-                            name,
-                            version: p.version,
-                        });
+                        target
+                            .rules
+                            .extend(rules.map(|settings| Asked { settings, shadow: p.shadow }));
+                        target.policies.push(PolicyUse { place, name, version: p.version });
                     }
                 }
             }

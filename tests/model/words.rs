@@ -13,13 +13,7 @@ pub fn cased(rng: &mut StdRng, keyword: &str) -> Vec<u8> {
         0 => keyword.to_ascii_lowercase().into_bytes(),
         1 => {
             let mixed = keyword.char_indices();
-            let mixed = mixed.map(|(i, c)| {
-                if i % 2 == 0 {
-                    c
-                } else {
-                    c.to_ascii_lowercase()
-                }
-            });
+            let mixed = mixed.map(|(i, c)| if i % 2 == 0 { c } else { c.to_ascii_lowercase() });
             mixed.collect::<String>().into_bytes()
         }
         _ => keyword.as_bytes().to_vec(),
@@ -28,13 +22,7 @@ pub fn cased(rng: &mut StdRng, keyword: &str) -> Vec<u8> {
 
 /// A duration in one of the units that can say it.
 pub fn duration(rng: &mut StdRng, ms: i64) -> Vec<u8> {
-    let units = [
-        (1, "ms"),
-        (1000, "s"),
-        (60_000, "m"),
-        (3_600_000, "h"),
-        (DAY_MS, "d"),
-    ];
+    let units = [(1, "ms"), (1000, "s"), (60_000, "m"), (3_600_000, "h"), (DAY_MS, "d")];
     let fits: Vec<_> = units.iter().filter(|(u, _)| ms % u == 0).collect();
     let (unit, name) = fits.choose(rng).expect("ms always fits");
     format!("{}{name}", ms / unit).into_bytes()
@@ -51,22 +39,14 @@ pub fn of(rng: &mut StdRng, s: &Settings) -> Vec<Vec<u8>> {
             }
             words
         }
-        Settings::Slide {
-            limit,
-            window_ms,
-            blocks,
-        } => {
+        Settings::Slide { limit, window_ms, blocks } => {
             let mut words = vec![number(*limit), duration(rng, *window_ms)];
             if let Some(n) = blocks {
                 words.extend([cased(rng, "BLOCKS"), number(*n)]);
             }
             words
         }
-        Settings::Fixed {
-            limit,
-            window_ms,
-            align_ms,
-        } => {
+        Settings::Fixed { limit, window_ms, align_ms } => {
             let mut words = vec![number(*limit), duration(rng, *window_ms)];
             if let Some(offset) = align_ms {
                 let mut word = if *offset < 0 { b"-".to_vec() } else { vec![] };
@@ -161,11 +141,7 @@ pub fn random_settings(rng: &mut StdRng, small: bool, with_blocks: bool) -> Sett
             let bucket = Bucket {
                 capacity: number(rng, small),
                 rate: number(rng, small),
-                period_us: if rng.random_bool(0.3) {
-                    1_000_000
-                } else {
-                    span(rng, small) * 1000
-                },
+                period_us: if rng.random_bool(0.3) { 1_000_000 } else { span(rng, small) * 1000 },
             };
             let bucket = tame(rng, bucket);
             if rng.random_bool(0.5) {
@@ -176,16 +152,8 @@ pub fn random_settings(rng: &mut StdRng, small: bool, with_blocks: bool) -> Sett
         }
         2 | 3 => {
             let blocks = (with_blocks && rng.random_bool(0.5)).then(|| blocks(rng));
-            let limit = if blocks.is_some() {
-                number(rng, small)
-            } else {
-                log_limit(rng, small)
-            };
-            Settings::Slide {
-                limit,
-                window_ms: span(rng, small),
-                blocks,
-            }
+            let limit = if blocks.is_some() { number(rng, small) } else { log_limit(rng, small) };
+            Settings::Slide { limit, window_ms: span(rng, small), blocks }
         }
         _ => Settings::Fixed {
             limit: number(rng, small),
@@ -233,11 +201,7 @@ pub fn change(rng: &mut StdRng, settings: &mut Settings, small: bool, with_block
             }
             *b = tame(rng, b.clone());
         }
-        Settings::Slide {
-            limit,
-            window_ms,
-            blocks: n,
-        } => {
+        Settings::Slide { limit, window_ms, blocks: n } => {
             match what {
                 0 => *limit = near(rng, *limit, small),
                 1 => *window_ms = near_span(rng, *window_ms, small),
@@ -248,11 +212,7 @@ pub fn change(rng: &mut StdRng, settings: &mut Settings, small: bool, with_block
                 *limit = log_limit(rng, small);
             }
         }
-        Settings::Fixed {
-            limit,
-            window_ms,
-            align_ms,
-        } => match what {
+        Settings::Fixed { limit, window_ms, align_ms } => match what {
             0 => *limit = near(rng, *limit, small),
             1 => *window_ms = near_span(rng, *window_ms, small),
             _ => *align_ms = (align_ms.is_none() || rng.random_bool(0.6)).then(|| offset(rng)),

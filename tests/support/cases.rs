@@ -41,10 +41,7 @@ pub fn run(name: &str, source: &str) {
         server.assert_well();
         let of = faults.len();
         let faults = faults.join("\n");
-        assert!(
-            of == 0,
-            "RESP{protocol}: {of} of {count} lines of {name} failed:\n{faults}"
-        );
+        assert!(of == 0, "RESP{protocol}: {of} of {count} lines of {name} failed:\n{faults}");
     }
 }
 
@@ -73,11 +70,7 @@ pub fn run_on(
 fn run_line(server: &Server, client: &mut Client, line: &str) -> Result<(), String> {
     if line == "!clear" {
         let reply = client.call("FLUSHALL");
-        return if reply == Value::Okay {
-            Ok(())
-        } else {
-            Err(show(&reply))
-        };
+        return if reply == Value::Okay { Ok(()) } else { Err(show(&reply)) };
     }
     let case = Case::parse(line).ok_or("not a line of a case file")?;
     server.clock.set(START_US + case.at_us);
@@ -87,16 +80,8 @@ fn run_line(server: &Server, client: &mut Client, line: &str) -> Result<(), Stri
         let reply = client.run(&words);
         if turn == case.times || case.every {
             compare(&name, case.expected, &reply).map_err(|why| {
-                let turn = if case.times > 1 {
-                    format!(" (call {turn})")
-                } else {
-                    String::new()
-                };
-                format!(
-                    "expected {}, got {}{turn}: {why}",
-                    case.expected,
-                    show(&reply)
-                )
+                let turn = if case.times > 1 { format!(" (call {turn})") } else { String::new() };
+                format!("expected {}, got {}{turn}: {why}", case.expected, show(&reply))
             })?;
         }
     }
@@ -116,9 +101,7 @@ impl<'a> Case<'a> {
         let (at, rest) = line.strip_prefix('@')?.split_once(' ')?;
         let (call, expected, every) = match rest.split_once(" -> ") {
             Some((call, expected)) => (call, expected, false),
-            None => rest
-                .split_once(" => ")
-                .map(|(call, expected)| (call, expected, true))?,
+            None => rest.split_once(" => ").map(|(call, expected)| (call, expected, true))?,
         };
         let call = call.trim();
         let (times, command) = match call.strip_prefix('x').and_then(|c| c.split_once(' ')) {
@@ -143,11 +126,7 @@ fn micros(text: &str) -> Option<i64> {
     }
     let part: i64 = format!("{part:0<3}").parse().ok()?;
     let whole_us = whole.parse::<i64>().ok()? * 1000;
-    Some(if whole.starts_with('-') {
-        whole_us - part
-    } else {
-        whole_us + part
-    })
+    Some(if whole.starts_with('-') { whole_us - part } else { whole_us + part })
 }
 
 /// Commands whose decision carries one row per rule.
@@ -161,11 +140,7 @@ pub fn compare(command: &str, expected: &str, reply: &Value) -> Result<(), Strin
         "nil" => needs(*reply == Value::Nil, "not null"),
         "=" => needs(show(reply) == rest.trim(), "not equal"),
         "has" => {
-            let text = if texts(reply).is_empty() {
-                show(reply)
-            } else {
-                texts(reply).join(" ")
-            };
+            let text = if texts(reply).is_empty() { show(reply) } else { texts(reply).join(" ") };
             missing_word(&text, rest)
         }
         "in" => {
@@ -173,10 +148,7 @@ pub fn compare(command: &str, expected: &str, reply: &Value) -> Result<(), Strin
             let Value::Int(n) = reply else {
                 return Err("not an integer".into());
             };
-            needs(
-                bounds.len() == 2 && (bounds[0]..=bounds[1]).contains(n),
-                "out of range",
-            )
+            needs(bounds.len() == 2 && (bounds[0]..=bounds[1]).contains(n), "out of range")
         }
         _ if first.starts_with(|c: char| c.is_ascii_uppercase()) => match error(reply) {
             // `ERR` before another code only says that an error is expected.

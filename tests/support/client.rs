@@ -26,21 +26,13 @@ impl Client {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        Ok(Client {
-            stream,
-            parser: Parser::new(),
-            pushes: Vec::new(),
-        })
+        Ok(Client { stream, parser: Parser::new(), pushes: Vec::new() })
     }
 
     /// Speaks RESP2 or RESP3 from here on.
     pub fn hello(&mut self, protocol: u8) {
         let reply = self.call(&format!("HELLO {protocol}"));
-        assert!(
-            matches!(reply, Value::Map(_) | Value::Array(_)),
-            "HELLO: {}",
-            show(&reply)
-        );
+        assert!(matches!(reply, Value::Map(_) | Value::Array(_)), "HELLO: {}", show(&reply));
     }
 
     /// Sends one command given as words and returns its reply.
@@ -96,16 +88,12 @@ impl Client {
     pub fn info(&mut self, section: &str, field: &str) -> Option<String> {
         let all = self.text(&format!("INFO {section}"));
         let prefix = format!("{field}:");
-        all.lines()
-            .find_map(|line| line.strip_prefix(&prefix))
-            .map(|v| v.trim().to_owned())
+        all.lines().find_map(|line| line.strip_prefix(&prefix)).map(|v| v.trim().to_owned())
     }
 
     /// A numeric field of INFO; 0 where it is absent.
     pub fn info_int(&mut self, section: &str, field: &str) -> i64 {
-        self.info(section, field)
-            .and_then(|v| v.parse().ok())
-            .unwrap_or(0)
+        self.info(section, field).and_then(|v| v.parse().ok()).unwrap_or(0)
     }
 
     /// A setting as CONFIG GET shows it.
@@ -123,9 +111,7 @@ impl Client {
         for word in words {
             command.arg(word.as_ref());
         }
-        self.stream
-            .write_all(&command.get_packed_command())
-            .expect("send");
+        self.stream.write_all(&command.get_packed_command()).expect("send");
     }
 
     /// Sends many command lines in one write, then reads all replies.
@@ -203,16 +189,7 @@ pub fn ints(reply: &Value) -> Vec<i64> {
     let Value::Array(items) = reply else {
         return Vec::new();
     };
-    items
-        .iter()
-        .map_while(|item| {
-            if let Value::Int(n) = item {
-                Some(*n)
-            } else {
-                None
-            }
-        })
-        .collect()
+    items.iter().map_while(|item| if let Value::Int(n) = item { Some(*n) } else { None }).collect()
 }
 
 /// The decision in a reply: exactly six integers, then at most one array of rows.
@@ -273,21 +250,16 @@ pub fn pairs(reply: &Value) -> Vec<(String, Value)> {
     let key = |k: &Value| text(k).unwrap_or_default();
     match reply {
         Value::Map(pairs) => pairs.iter().map(|(k, v)| (key(k), v.clone())).collect(),
-        Value::Array(flat) => flat
-            .chunks(2)
-            .filter(|c| c.len() == 2)
-            .map(|c| (key(&c[0]), c[1].clone()))
-            .collect(),
+        Value::Array(flat) => {
+            flat.chunks(2).filter(|c| c.len() == 2).map(|c| (key(&c[0]), c[1].clone())).collect()
+        }
         _ => Vec::new(),
     }
 }
 
 /// One entry of a map reply.
 pub fn entry(reply: &Value, name: &str) -> Option<Value> {
-    pairs(reply)
-        .into_iter()
-        .find(|(k, _)| k == name)
-        .map(|(_, v)| v)
+    pairs(reply).into_iter().find(|(k, _)| k == name).map(|(_, v)| v)
 }
 
 /// A reply as a person reads it, for messages of failed tests.

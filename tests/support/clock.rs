@@ -38,20 +38,14 @@ impl Clock {
 
     fn create(path: &Path, mode: i64, value: i64) -> Clock {
         let file = File::create(path).expect("clock file");
-        let clock = Clock {
-            path: path.to_owned(),
-            file,
-            value: Cell::new(value),
-        };
+        let clock = Clock { path: path.to_owned(), file, value: Cell::new(value) };
         clock.write(0, mode);
         clock.write(8, value);
         clock
     }
 
     fn write(&self, offset: u64, number: i64) {
-        self.file
-            .write_all_at(&number.to_ne_bytes(), offset)
-            .expect("clock file");
+        self.file.write_all_at(&number.to_ne_bytes(), offset).expect("clock file");
     }
 
     /// Sets a standing clock to absolute microseconds, a running one to that shift.
@@ -85,9 +79,7 @@ impl Clock {
     /// finds the shim in CLOCK_SHIM.
     pub fn preload(&self, command: &mut Command, own_loader: bool) {
         let shim = shim();
-        command
-            .env("RL_CLOCK_FILE", &self.path)
-            .env("CLOCK_SHIM", shim);
+        command.env("RL_CLOCK_FILE", &self.path).env("CLOCK_SHIM", shim);
         if !own_loader {
             command.env("LD_PRELOAD", shim);
         }

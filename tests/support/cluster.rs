@@ -34,18 +34,13 @@ impl Cluster {
             client.ok(&format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1));
             client.ok(&format!("CLUSTER ADDSLOTSRANGE {from} {to}"));
         }
-        let cluster = Cluster {
-            primaries,
-            replicas,
-        };
+        let cluster = Cluster { primaries, replicas };
         let first = cluster.primaries[0].port;
         for node in cluster.nodes().skip(1) {
             node.client().ok(&format!("CLUSTER MEET 127.0.0.1 {first}"));
         }
         let known = cluster.nodes().count() as i64;
-        cluster.wait_all("all nodes known", |c| {
-            c.info_cluster("cluster_known_nodes") == known
-        });
+        cluster.wait_all("all nodes known", |c| c.info_cluster("cluster_known_nodes") == known);
         for (number, replica) in cluster.replicas.iter().enumerate() {
             let id = cluster.primaries[number % 3].client().text("CLUSTER MYID");
             let mut client = replica.client();
@@ -53,9 +48,8 @@ impl Cluster {
                 client.call(&format!("CLUSTER REPLICATE {id}")) == Value::Okay
             });
         }
-        cluster.wait_all("cluster state ok", |c| {
-            c.text("CLUSTER INFO").contains("cluster_state:ok")
-        });
+        cluster
+            .wait_all("cluster state ok", |c| c.text("CLUSTER INFO").contains("cluster_state:ok"));
         for (number, replica) in cluster.replicas.iter().enumerate() {
             cluster.primaries[number % 3].wait_for(replica);
         }
@@ -77,21 +71,13 @@ impl Cluster {
     pub fn owner(&self, key: &str) -> &Server {
         let reply = self.primaries[0].client().run(&["EXISTS", key]);
         let text = show(&reply);
-        let Some(address) = text
-            .strip_prefix("MOVED ")
-            .and_then(|rest| rest.split(' ').nth(1))
+        let Some(address) = text.strip_prefix("MOVED ").and_then(|rest| rest.split(' ').nth(1))
         else {
             return &self.primaries[0];
         };
-        let port: u16 = address
-            .rsplit(':')
-            .next()
-            .and_then(|p| p.parse().ok())
-            .expect("port in MOVED");
-        self.primaries
-            .iter()
-            .find(|s| s.port == port)
-            .expect("a known primary")
+        let port: u16 =
+            address.rsplit(':').next().and_then(|p| p.parse().ok()).expect("port in MOVED");
+        self.primaries.iter().find(|s| s.port == port).expect("a known primary")
     }
 }
 

@@ -5,13 +5,16 @@
 pub fn crc64(bytes: &[u8]) -> u64 {
     const REFLECTED: u64 = 0x95ac_9329_ac4b_c9b5;
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ u64::from(*byte), |c: u64, _| {
-            if c & 1 == 1 {
-                (c >> 1) ^ REFLECTED
-            } else {
-                c >> 1
-            }
-        })
+        (0..8).fold(
+            crc ^ u64::from(*byte),
+            |c: u64, _| {
+                if c & 1 == 1 {
+                    (c >> 1) ^ REFLECTED
+                } else {
+                    c >> 1
+                }
+            },
+        )
     })
 }
 

@@ -47,8 +47,7 @@ impl Builder {
 
     /// Gives the module arguments of its own: `"slide-max-log 5"`.
     pub fn module_args(mut self, line: &str) -> Builder {
-        self.module_args
-            .extend(line.split_whitespace().map(str::to_owned));
+        self.module_args.extend(line.split_whitespace().map(str::to_owned));
         self
     }
 
@@ -79,8 +78,7 @@ impl Builder {
 
     #[track_caller]
     pub fn start(self) -> Server {
-        self.try_start()
-            .unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
+        self.try_start().unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
     }
 
     /// Starts the server; where it gives up, its log.
@@ -95,13 +93,7 @@ impl Builder {
             Some(ms) => Clock::running(&clock_file, ms),
             None => Clock::standing(&clock_file),
         };
-        let mut server = Server {
-            child: None,
-            port: 0,
-            dir,
-            clock,
-            builder: self,
-        };
+        let mut server = Server { child: None, port: 0, dir, clock, builder: self };
         let mut log = String::new();
         for _ in 0..5 {
             server.port = free_port();
@@ -135,12 +127,7 @@ impl Server {
     }
 
     pub fn build() -> Builder {
-        Builder {
-            module: true,
-            module_args: Vec::new(),
-            args: Vec::new(),
-            shift_ms: None,
-        }
+        Builder { module: true, module_args: Vec::new(), args: Vec::new(), shift_ms: None }
     }
 
     fn launch(&mut self) -> Result<(), String> {
@@ -151,25 +138,15 @@ impl Server {
             .open(self.log_path())
             .expect("log file");
         let mut command = Command::new(&program);
-        command
-            .arg("--port")
-            .arg(self.port.to_string())
-            .arg("--dir")
-            .arg(&self.dir);
+        command.arg("--port").arg(self.port.to_string()).arg("--dir").arg(&self.dir);
         for pair in COMMON {
             command.args(*pair);
         }
         command.args(&self.builder.args);
         if self.builder.module {
-            command
-                .arg("--loadmodule")
-                .arg(module_path())
-                .args(&self.builder.module_args);
+            command.arg("--loadmodule").arg(module_path()).args(&self.builder.module_args);
         }
-        command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("log file"))
-            .stderr(log);
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("log file")).stderr(log);
         self.clock.preload(&mut command, has_own_loader(&program));
         self.child = Some(command.spawn().unwrap_or_else(|e| panic!("{program}: {e}")));
         self.wait_until_ready()
@@ -204,9 +181,7 @@ impl Server {
 
     /// Whether the process is there; false after a crash.
     pub fn alive(&mut self) -> bool {
-        self.child
-            .as_mut()
-            .is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// The process is there, answers, and has logged no crash.
@@ -216,10 +191,7 @@ impl Server {
         assert_eq!(self.client().text("PING"), "PONG");
         let log = self.log();
         for trace in ["panicked at", "internal error", "BUG REPORT START"] {
-            assert!(
-                !log.contains(trace),
-                "the log tells of a fault ({trace}):\n{log}"
-            );
+            assert!(!log.contains(trace), "the log tells of a fault ({trace}):\n{log}");
         }
     }
 
@@ -266,9 +238,7 @@ impl Server {
 
     /// Adds server arguments for the next restart.
     pub fn add_args(&mut self, line: &str) {
-        self.builder
-            .args
-            .extend(line.split_whitespace().map(str::to_owned));
+        self.builder.args.extend(line.split_whitespace().map(str::to_owned));
     }
 
     /// Kind, major and minor version, as the server itself says.
@@ -276,17 +246,10 @@ impl Server {
         let mut client = self.client();
         let (kind, text) = match client.info("server", "valkey_version") {
             Some(text) => (Kind::Valkey, text),
-            None => (
-                Kind::Redis,
-                client.info("server", "redis_version").expect("a version"),
-            ),
+            None => (Kind::Redis, client.info("server", "redis_version").expect("a version")),
         };
         let mut numbers = text.split('.').map(|n| n.parse().unwrap_or(0));
-        (
-            kind,
-            numbers.next().unwrap_or(0),
-            numbers.next().unwrap_or(0),
-        )
+        (kind, numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     }
 
     /// Whether this is Redis of at least that version (false on every Valkey).
@@ -313,11 +276,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!(
-                "--- log of the server on port {}:\n{}",
-                self.port,
-                self.log()
-            );
+            eprintln!("--- log of the server on port {}:\n{}", self.port, self.log());
         }
         self.kill();
         let _ = fs::remove_dir_all(&self.dir);
@@ -362,11 +321,7 @@ pub fn module_path() -> PathBuf {
         return fs::canonicalize(&path).unwrap_or_else(|e| panic!("RL_MODULE {path}: {e}"));
     }
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let path = tmp
-        .parent()
-        .unwrap_or(tmp)
-        .join("release")
-        .join("libredis_rl.so");
+    let path = tmp.parent().unwrap_or(tmp).join("release").join("libredis_rl.so");
     assert!(
         path.is_file(),
         "no {}: run `cargo build --release` first, or set RL_MODULE",

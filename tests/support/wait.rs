@@ -9,10 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(
-            start.elapsed() < PATIENCE,
-            "waited {PATIENCE:?} in vain: {what}"
-        );
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

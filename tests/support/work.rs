@@ -12,9 +12,7 @@ pub struct Work {
 
 impl Work {
     pub fn new(seed: u64) -> Work {
-        Work {
-            rng: StdRng::seed_from_u64(seed),
-        }
+        Work { rng: StdRng::seed_from_u64(seed) }
     }
 
     /// Sends `calls` commands: plain ones, in MULTI and from Lua, while the clock moves on by 0 to 2 s.
@@ -56,11 +54,7 @@ impl Work {
         let number = self.rng.random_range(0..4);
         let cost = self.rng.random_range(1..4);
         let limit = if self.rng.random_ratio(1, 12) { 12 } else { 20 };
-        let force = if self.rng.random_ratio(1, 15) {
-            " FORCE"
-        } else {
-            ""
-        };
+        let force = if self.rng.random_ratio(1, 15) { " FORCE" } else { "" };
         let tail = format!("{force} COST {cost}");
         match self.rng.random_range(0..14) {
             0 => format!("RL.TOKEN token:{number} {limit} 3 PER 7s{tail}"),

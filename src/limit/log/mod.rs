@@ -449,3 +449,6 @@ mod counting {
         (VISITS.with(Cell::get) - before, out)
     }
 }
+
+#[cfg(test)]
+mod tests;

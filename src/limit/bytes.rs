@@ -1,0 +1,150 @@
+//! Numbers as bytes: LEB128, seven bits a byte, low ones first, and only the shortest form of each.
+
+/// Bytes being written: on the stack while they are few.
+#[derive(Clone, Debug)]
+pub struct Bytes {
+    inline: [u8; Self::INLINE],
+    len: usize,
+    spilled: Vec<u8>,
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self { inline: [0; Self::INLINE], len: 0, spilled: Vec::new() }
+    }
+}
+
+impl Bytes {
+    const INLINE: usize = 120;
+
+    /// What was written.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        if self.spilled.is_empty() {
+            self.inline.get(..self.len).unwrap_or(&[])
+        } else {
+            &self.spilled
+        }
+    }
+
+    /// Appends `bytes`.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let end = self.len.saturating_add(bytes.len());
+        if self.spilled.is_empty() {
+            if let Some(room) = self.inline.get_mut(self.len..end) {
+                room.copy_from_slice(bytes);
+                self.len = end;
+                return;
+            }
+            self.spilled.reserve(end.saturating_mul(2));
+            self.spilled.extend_from_slice(self.inline.get(..self.len).unwrap_or(&[]));
+        }
+        self.spilled.extend_from_slice(bytes);
+    }
+
+    /// Appends one byte.
+    pub fn byte(&mut self, byte: u8) {
+        if self.spilled.is_empty() {
+            if let Some(room) = self.inline.get_mut(self.len) {
+                *room = byte;
+                self.len = self.len.saturating_add(1);
+                return;
+            }
+        }
+        self.bytes(&[byte]);
+    }
+
+    /// Appends a number.
+    pub fn u64(&mut self, mut value: u64) {
+        while value > 0x7f {
+            self.byte((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+
+    /// Appends a large number.
+    pub fn u128(&mut self, mut value: u128) {
+        while value > u128::from(u64::MAX >> 1) {
+            self.byte((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.u64(value as u64);
+    }
+
+    /// Appends a signed number, small ones in either direction short.
+    pub fn i64(&mut self, value: i64) {
+        self.u64(((value << 1) ^ (value >> 63)).cast_unsigned());
+    }
+
+    /// Appends a length or an index.
+    pub fn size(&mut self, value: usize) {
+        self.u64(value as u64);
+    }
+}
+
+/// Bytes being read. Every read says `None` at the end of the bytes or at a number too large.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The next byte.
+    pub fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// The next `n` bytes.
+    pub fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// A number.
+    pub fn u64(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if (bits << shift) >> shift != bits {
+                return None;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                // One way to write each number, so that equal states are equal bytes.
+                return (byte > 0 || shift == 0).then_some(value);
+            }
+        }
+        None
+    }
+
+    /// A large number.
+    pub fn u128(&mut self) -> Option<u128> {
+        let mut value = 0;
+        for shift in (0..128).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u128::from(byte & 0x7f);
+            if (bits << shift) >> shift != bits {
+                return None;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return (byte > 0 || shift == 0).then_some(value);
+            }
+        }
+        None
+    }
+
+    /// A signed number.
+    pub fn i64(&mut self) -> Option<i64> {
+        let value = self.u64()?;
+        Some((value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg())
+    }
+
+    /// A length or an index.
+    pub fn size(&mut self) -> Option<usize> {
+        usize::try_from(self.u64()?).ok()
+    }
+}
