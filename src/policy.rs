@@ -314,3 +314,159 @@ const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 fn fnv(start: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::{Bucket, Fixed, Slide};
+
+    fn fixed(limit: u64) -> Rule {
+        Rule::Fixed(Fixed::new(limit, 60_000, Some(-3_600_000)).unwrap())
+    }
+
+    fn rules() -> Vec<Rule> {
+        let bucket = Bucket::new(100, 7, 3_000).unwrap();
+        let slide = Slide::new(5_000_000, 60_000, Some(9)).unwrap();
+        vec![Rule::Token(bucket), Rule::Leaky(bucket), Rule::Slide(slide), fixed(5)]
+    }
+
+    fn changed(set: Set) -> Vec<u8> {
+        match set {
+            Set::Changed(bytes) => bytes,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn delete(table: &mut Table, names: &[&[u8]]) -> (i64, Vec<u8>) {
+        table.delete(names.iter().copied())
+    }
+
+    /// Everything that is copied.
+    fn picture(table: &Table) -> Vec<(Vec<u8>, Vec<Rule>, bool, u64)> {
+        let one = |(name, p): (&Vec<u8>, &Arc<Policy>)| {
+            (name.clone(), p.rules.clone(), p.shadow, p.version)
+        };
+        table.policies.iter().map(one).collect()
+    }
+
+    fn filled() -> (Table, Vec<Vec<u8>>) {
+        let mut table = Table::new();
+        let mut sent = vec![
+            changed(table.set(b"a", &rules(), false, 9)),
+            changed(table.set(b"b", &[fixed(1); 16], true, 9)),
+            changed(table.set(b"c", &[fixed(1)], false, 9)),
+            changed(table.set(b"a", &[fixed(2)], false, 9)),
+        ];
+        sent.push(delete(&mut table, &[b"c", b"none"]).1);
+        (table, sent)
+    }
+
+    #[test]
+    fn what_is_sent_makes_a_copy() {
+        let (table, sent) = filled();
+        let mut copy = Table::new();
+        for bytes in &sent {
+            assert!(copy.apply(bytes));
+        }
+        assert_eq!(picture(&copy), picture(&table));
+        assert_eq!(copy.summary(), table.summary());
+        // Once more: the same.
+        for bytes in &sent {
+            assert!(copy.apply(bytes));
+        }
+        assert_eq!(picture(&copy), picture(&table));
+    }
+
+    #[test]
+    fn the_whole_replaces_all_and_the_version_never_falls() {
+        let (table, _) = filled();
+        let mut bytes = Bytes::default();
+        bytes.byte(OP_ALL);
+        table.encode(&mut bytes);
+        let mut copy = Table::new();
+        for limit in 1..=9 {
+            changed(copy.set(b"own", &[fixed(limit)], false, 9));
+        }
+        assert!(copy.apply(bytes.as_slice()));
+        assert_eq!(picture(&copy), picture(&table));
+        changed(copy.set(b"a", &[fixed(3)], false, 9));
+        assert_eq!(copy.policies[b"a".as_slice()].version, 10);
+    }
+
+    #[test]
+    fn damaged_bytes_change_nothing() {
+        let (table, mut sent) = filled();
+        let mut whole = Bytes::default();
+        whole.byte(OP_ALL);
+        table.encode(&mut whole);
+        sent.push(whole.as_slice().to_vec());
+        let mut copy = Table::new();
+        changed(copy.set(b"own", &rules(), true, 9));
+        let before = picture(&copy);
+        for bytes in &sent {
+            for len in 0..bytes.len() {
+                // Cut between two names, a deletion is one of fewer names.
+                if bytes[0] != OP_DELETE {
+                    assert!(!copy.apply(&bytes[..len]), "{len} of {bytes:?}");
+                }
+            }
+            let longer = [bytes.as_slice(), &[0]].concat();
+            assert!(!copy.apply(&longer));
+        }
+        for bad in [&[][..], &[0], &[4], &[OP_SET], &[OP_DELETE, 1, b'/'], &[OP_DELETE, 0], &[0xff; 40]] {
+            assert!(!copy.apply(bad), "{bad:?}");
+        }
+        assert_eq!(picture(&copy), before);
+    }
+
+    #[test]
+    fn counters_outlast_a_load_and_not_a_deletion() {
+        let (mut table, _) = filled();
+        let count = |table: &Table| table.policies[b"a".as_slice()].counters.allowed.load(Relaxed);
+        Counters::bump(&table.policies[b"a".as_slice()].counters.allowed);
+        changed(table.set(b"a", &[fixed(7)], true, 9));
+        assert_eq!(count(&table), 1);
+        let mut bytes = Bytes::default();
+        table.encode(&mut bytes);
+        table.clear();
+        assert!(table.policies.is_empty());
+        assert!(table.replace(bytes.as_slice()));
+        assert_eq!(count(&table), 1);
+        // Without a load before: an append-only file's own command.
+        assert!(table.replace(bytes.as_slice()));
+        assert_eq!(count(&table), 1);
+        delete(&mut table, &[b"a"]);
+        changed(table.set(b"a", &[fixed(7)], true, 9));
+        assert_eq!(count(&table), 0);
+    }
+
+    #[test]
+    fn the_digest_sees_names_rules_and_shadow_and_no_versions() {
+        let digest = |names: &[&[u8]], rules: &[Rule], shadow: bool, edits: u64| {
+            let mut table = Table::new();
+            for limit in 1..=edits {
+                changed(table.set(names[0], &[fixed(limit + 1000)], !shadow, 9));
+            }
+            names.iter().for_each(|name| drop(changed(table.set(name, rules, shadow, 9))));
+            table.summary().1
+        };
+        let base = digest(&[b"a", b"b"], &rules(), false, 0);
+        assert_eq!(digest(&[b"b", b"a"], &rules(), false, 3), base);
+        assert!(base > 0 && base < 1 << 53);
+        assert_ne!(digest(&[b"a", b"c"], &rules(), false, 0), base);
+        assert_ne!(digest(&[b"a", b"b"], &rules(), true, 0), base);
+        assert_ne!(digest(&[b"a", b"b"], &rules()[1..], false, 0), base);
+        assert_ne!(digest(&[b"a"], &rules(), false, 0), base);
+        assert_eq!(Table::new().summary(), (0, 0));
+    }
+
+    #[test]
+    fn names_are_checked_to_the_byte() {
+        for name in [&b"a"[..], b"A.b_c-9", &[b'z'; 64]] {
+            assert!(is_name(name));
+        }
+        for name in [&b""[..], b"a b", b"a/b", b"a:b", b"\xc3\xa4", b"a\0", b"a\n", &[b'z'; 65]] {
+            assert!(!is_name(name), "{name:?}");
+        }
+    }
+}
