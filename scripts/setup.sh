@@ -28,7 +28,7 @@ libclang_is_there || missing+=(libclang-dev)
 rust_is_new || missing+=(rustc cargo)
 any '/etc/ssl/cert*' && { any '/etc/ssl/certs/ca-*' || any '/etc/ssl/cert.pem'; } || missing+=(ca-certificates)
 if [ "${1:-}" = servers ]; then
-  python3 -m pip --version >/dev/null 2>&1 || missing+=(python3 python3-pip)
+  python3 -c 'import importlib.util as u; exit(not u.find_spec("pip"))' 2>/dev/null || missing+=(python3 python3-pip)
 fi
 
 rustup_word="the Rust here is missing or too old. Rust $rust_needed or later is needed: install it with rustup (https://rustup.rs), or run 'rustup update'"
