@@ -38,6 +38,9 @@ paths=$(grep -nIE '(^|[^A-Za-z0-9_.$})*])/(wor[k]|roo[t]|hom[e]/[a-z]|tmp/targe[
 hosts=$(grep -nIE '(index|static)\.crate[s]\.io|pyp[i]\.org|pythonhoste[d]|registry\.np[m]js|deb\.debia[n]\.org|archive\.ubunt[u]' -- "${texts[@]}")
 [ -z "$hosts" ] || finding "names of registries:"$'\n'"$hosts"
 
+markers=$(grep -nIE '^(<{7}|>{7}) ' -- "${texts[@]}")
+[ -z "$markers" ] || finding "a merge left its marks:"$'\n'"$markers"
+
 for script in $(printf '%s\n' "${texts[@]}" | grep -E '\.sh$|^\.ci/run$'); do
   bash -n "$script" || finding "$script is no shell script"
 done

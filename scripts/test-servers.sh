@@ -15,6 +15,7 @@ read -ra tests <<<"${TESTS:-$(grep -l '^mod support;' tests/*.rs | xargs -n1 bas
 servers=$(realpath -m "${SERVERS_DIR:-$target/servers}")
 so=$(realpath "$module")
 logs=$target/server-logs
+rm -rf "$logs"
 mkdir -p "$logs"
 
 tests/servers.sh "$servers" "${chosen[@]}" || exit 1
@@ -34,9 +35,12 @@ version() { "$1" --version | sed -n 's/.*v=\([0-9.]*\).*/\1/p'; }
 
 # Below the floor: the server gives up, and one line of ours says why.
 refuses() { # SERVER
-  local log=$logs/refusal.txt
-  timeout 20 "$1" --port 0 --save '' --loadmodule "$so" >"$log" 2>&1 && return 1
-  [ "$(grep -c 'rl needs Redis 7.0 or later or Valkey 7.2 or later' "$log")" = 1 ]
+  local log=$logs/refusal.txt dir
+  dir=$(mktemp -d)
+  timeout 20 "$1" --port 0 --unixsocket "$dir/socket" --dir "$dir" --save '' --loadmodule "$so" >"$log" 2>&1
+  local ended=$?
+  rm -rf "$dir"
+  [ $ended = 1 ] && [ "$(grep -c 'rl needs Redis 7.0 or later or Valkey 7.2 or later' "$log")" = 1 ]
 }
 
 table=() failed=0
@@ -86,5 +90,5 @@ printf '\n%-14s %-8s %-8s %7s\n' server version result time
 printf '%s\n' "${table[@]}"
 present=()
 for name in "${chosen[@]}"; do [ ! -e "$logs/$name.log" ] || present+=("$logs/$name.log"); done
-scripts/test-results.sh "${present[@]}" || failed=1
+scripts/test-results.sh /dev/null "${present[@]}" || failed=1
 exit $failed
