@@ -232,9 +232,9 @@ class Table:
     def finish(self):
         for name, trace in self.failures:
             print(f"--- {name}\n{trace}")
-        print(f"{'client':28} {'version':10} result")
+        print(f"{'client':41} {'version':8} result")
         for row in self.rows:
-            print(f"{row[0]:28} {row[1]:10} {row[2]}")
+            print(f"{row[0]:41} {row[1]:8} {row[2]}")
         print(f"{self.passed} passed, {len(self.failures)} failed")
         return 1 if self.failures else 0
 
