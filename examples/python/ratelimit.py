@@ -22,7 +22,7 @@ class RateLimit:
         rule = self.rules.get(scope["path"]) if scope["type"] == "http" else None
         if rule is None:
             return await self.app(scope, receive, send)
-        status, headers = await self.decide(scope["path"], rule, scope["client"][0], scope.get("user"))
+        status, headers = await self.decide(scope["path"], rule, (scope["client"] or ["unknown"])[0], scope.get("user"))
 
         async def send_with_headers(message):
             if message["type"] == "http.response.start":

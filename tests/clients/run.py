@@ -7,6 +7,8 @@
 Installs what is missing: Debian packages (apt), and below the target folder a Python environment and Node packages.
 Ends with a table and `N passed, N failed`. A client that cannot be installed here is skipped, with the reason.
 """
+import glob
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -21,8 +23,8 @@ PYTHON = os.path.join(WORK, "venv", "bin", "python")
 NODE = os.path.join(WORK, "node")
 CARGO = {"CARGO_TARGET_DIR": os.path.join(WORK, "cargo")}
 GO = {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOCACHE": os.path.join(WORK, "go")}
-PACKAGES = {  # a file that tells that the package is there, or a program
-    "php8.2-cli|php-cli": "php",
+PACKAGES = {  # what tells that the package is there: a file, a program, or a module of Python
+    "php-cli": "php",
     "php-redis": "/usr/share/php*-redis|/usr/lib/php/*/redis.so",
     "php-predis": "/usr/share/php/Predis/autoload.php",
     "php-laravel-framework": "/usr/share/php/Illuminate/autoload.php",
@@ -35,8 +37,7 @@ PACKAGES = {  # a file that tells that the package is there, or a program
     "golang-github-mna-redisc-dev": "/usr/share/gocode/src/github.com/mna/redisc",
     "nodejs": "node",
     "npm": "npm",
-    "python3-venv": "/usr/lib/python3*/ensurepip",
-    "redis-tools": "redis-cli",
+    "python3-venv": "ensurepip",
 }
 
 
@@ -54,14 +55,15 @@ def sh(command, cwd=HERE, timeout=900, **env):
 
 
 def installed(proof):
-    import glob
+    if proof == "ensurepip":
+        return importlib.util.find_spec(proof) is not None
     if "/" in proof:
         return any(glob.glob(pattern) for pattern in proof.split("|"))
     return shutil.which(proof) is not None
 
 
 def install():
-    missing = [names.split("|")[-1] for names, proof in PACKAGES.items() if not installed(proof)]
+    missing = [name for name, proof in PACKAGES.items() if not installed(proof)]
     if missing and shutil.which("apt-get"):
         root = [] if os.geteuid() == 0 else ["sudo"]
         print("installing", *missing, file=sys.stderr)
@@ -73,7 +75,7 @@ def install():
 
 def need(*names):
     for name in names:
-        if not installed(next(proof for names_, proof in PACKAGES.items() if name in names_.split("|"))):
+        if not installed(PACKAGES[name]):
             raise Skip(f"no package {name} here")
 
 
@@ -108,7 +110,7 @@ def node():
 
 def run_php(file):
     def run(env):
-        need("php8.2-cli", "php-redis" if "phpredis" in file else "php-predis")
+        need("php-cli", "php-redis" if "phpredis" in file else "php-predis")
         return sh(["php", "php/" + file], **env)
     return run
 
@@ -149,11 +151,15 @@ def run_go(file, package):
     return run
 
 
-def run_rust(env):
-    folder = os.path.join(HERE, "rust")
+def cargo(folder):
     if not shutil.which("cargo"):
         raise Skip("no cargo here")
     sh(["cargo", "build", "--quiet", "--locked"], cwd=folder, timeout=1800, **CARGO)
+
+
+def run_rust(env):
+    folder = os.path.join(HERE, "rust")
+    cargo(folder)
     version = open(os.path.join(folder, "Cargo.lock")).read().split('name = "redis"\nversion = "')[1].split('"')[0]
     program = os.path.join(CARGO["CARGO_TARGET_DIR"], "debug", "redis-rl-client-test")
     return sh([program], **env) + f"version {version}\n"
@@ -267,12 +273,11 @@ def main():
     for name, why in chosen(NOT_HERE).items():
         table.skip(name, why)
     apps = {
-        "middleware Laravel": lambda: need("php8.2-cli", "php-redis", "php-laravel-framework"),
-        "middleware ThinkPHP style": lambda: need("php8.2-cli", "php-redis"),
+        "middleware Laravel": lambda: need("php-cli", "php-redis", "php-laravel-framework"),
+        "middleware ThinkPHP style": lambda: need("php-cli", "php-redis"),
         "middleware Starlette": python,
         "middleware Express": node,
-        "middleware axum": lambda: sh(["cargo", "build", "--quiet", "--locked"], timeout=1800,
-                                      cwd=os.path.join(ROOT, "examples", "rust"), **CARGO),
+        "middleware axum": lambda: cargo(os.path.join(ROOT, "examples", "rust")),
     }
     for name, prepare in chosen(apps).items():
         for what, test in middleware.TESTS.items():

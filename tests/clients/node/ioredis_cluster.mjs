@@ -22,5 +22,10 @@ assert(reply[0] === 0 && reply[2] > 0);
 await assert.rejects(cluster.call('RL.TOKEN', 'user:1', 0, 1), /capacity/);
 await assert.rejects(cluster.call('RL.MCHARGE', 2, 'a', 'b', ...'SLIDE 9 60s SLIDE 5 60s'.split(' ')), /CROSSSLOT/);
 
-await cluster.quit();
+// keyPrefix is not applied by call.
+const prefixed = new Cluster(ports.map((port) => ({ host: '127.0.0.1', port })), { keyPrefix: 'app:' });
+await prefixed.call('RL.TOKEN', 'prefixed', 5, 1);
+assert.deepEqual([await cluster.exists('prefixed'), await cluster.exists('app:prefixed')], [1, 0]);
+
+await Promise.all([cluster.quit(), prefixed.quit()]);
 console.log('version', JSON.parse(readFileSync('node_modules/ioredis/package.json')).version);

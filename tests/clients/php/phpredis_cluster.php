@@ -35,4 +35,9 @@ foreach ([['user:1', 'RL.TOKEN', 'user:1', 0, 1], ['a', 'RL.MCHARGE', 2, 'a', 'b
     $redis->clearLastError();
 }
 
+// OPT_PREFIX is left out by rawCommand, of the key that routes as well.
+$redis->setOption(Redis::OPT_PREFIX, 'app:');
+$redis->rawCommand('prefixed', 'RL.TOKEN', 'prefixed', 5, 1);
+check($redis->rawCommand('prefixed', 'EXISTS', 'prefixed') === 1, 'prefix');
+
 echo 'version ', phpversion('redis'), "\n";
