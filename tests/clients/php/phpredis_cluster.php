@@ -35,9 +35,12 @@ foreach ([['user:1', 'RL.TOKEN', 'user:1', 0, 1], ['a', 'RL.MCHARGE', 2, 'a', 'b
     $redis->clearLastError();
 }
 
-// OPT_PREFIX is left out by rawCommand, of the key that routes as well.
+// OPT_PREFIX is put before the key that routes, not before the key of our command: write it there.
 $redis->setOption(Redis::OPT_PREFIX, 'app:');
-$redis->rawCommand('prefixed', 'RL.TOKEN', 'prefixed', 5, 1);
-check($redis->rawCommand('prefixed', 'EXISTS', 'prefixed') === 1, 'prefix');
+for ($i = 0; $i < 30; $i++) {
+    $key = "prefixed:$i";
+    $reply = $redis->rawCommand($key, 'RL.TOKEN', "app:$key", 5, 1);
+    check($reply[0] === 1 && $redis->exists($key) === 1, $reply);
+}
 
 echo 'version ', phpversion('redis'), "\n";
