@@ -413,7 +413,9 @@ mod tests {
             let longer = [bytes.as_slice(), &[0]].concat();
             assert!(!copy.apply(&longer));
         }
-        for bad in [&[][..], &[0], &[4], &[OP_SET], &[OP_DELETE, 1, b'/'], &[OP_DELETE, 0], &[0xff; 40]] {
+        for bad in
+            [&[][..], &[0], &[4], &[OP_SET], &[OP_DELETE, 1, b'/'], &[OP_DELETE, 0], &[0xff; 40]]
+        {
             assert!(!copy.apply(bad), "{bad:?}");
         }
         assert_eq!(picture(&copy), before);
