@@ -1,6 +1,6 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run build test lint fmt test-servers
+.PHONY: help setup demo run build test lint fmt test-servers test-clients
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,3 +28,6 @@ test: lint build ## everything that is checked against the installed server
 
 test-servers: build ## the server tests on other versions (SERVERS="redis-7.4.1 valkey-9.1.2")
 	@scripts/setup.sh servers && scripts/test-servers.sh
+
+test-clients: build ## one program per client library, and the HTTP middlewares (ONLY="redis-py Express")
+	@tests/clients/run.py $(ONLY)
