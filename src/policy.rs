@@ -87,46 +87,12 @@ pub(crate) fn names() -> Vec<Vec<u8>> {
 
 /// Sets a policy. At most `most` are kept.
 pub(crate) fn set(name: &[u8], rules: &[Rule], shadow: bool, most: u64) -> Set {
-<<<<<<< HEAD
-    let mut table = write();
-    match table.policies.get(name) {
-        Some(old) if old.rules == rules && old.shadow == shadow => return Set::Unchanged,
-        Some(_) => {}
-        None if u64::try_from(table.policies.len()).unwrap_or(u64::MAX) >= most => {
-            return Set::Full
-        }
-        None => {}
-    }
-    let version = table.version.saturating_add(1);
-    table.put(name, rules.to_vec(), shadow, version);
-    let mut out = Bytes::default();
-    if let Some(policy) = table.policies.get(name) {
-        encode_set(name, policy, &mut out);
-    }
-    Set::Changed(out.as_slice().to_vec())
-=======
     write().set(name, rules, shadow, most)
->>>>>>> policy
 }
 
 /// Deletes policies; how many went, and the bytes for replicas and AOF if any did.
 pub(crate) fn delete<'a>(names: impl Iterator<Item = &'a [u8]>) -> (i64, Vec<u8>) {
-<<<<<<< HEAD
-    let mut table = write();
-    let mut gone = 0_i64;
-    let mut out = Bytes::default();
-    out.byte(OP_DELETE);
-    for name in names {
-        if table.policies.remove(name).is_some() {
-            gone = gone.saturating_add(1);
-            out.size(name.len());
-            out.bytes(name);
-        }
-    }
-    (gone, out.as_slice().to_vec())
-=======
     write().delete(names)
->>>>>>> policy
 }
 
 /// Number of policies, and a digest of names, rules and shadow: alike on nodes that agree. Versions are
@@ -269,7 +235,7 @@ impl Table {
 
     fn encode(&self, out: &mut Bytes) {
         out.u64(self.version);
-        out.len(self.policies.len());
+        out.size(self.policies.len());
         for (name, policy) in &self.policies {
             encode_policy(name, policy, out);
         }
@@ -280,7 +246,7 @@ impl Table {
     fn replace(&mut self, bytes: &[u8]) -> bool {
         let mut new = Self::new();
         let mut from = Reader(bytes);
-        let (Some(version), Some(count)) = (from.u64(), from.len()) else { return false };
+        let (Some(version), Some(count)) = (from.u64(), from.size()) else { return false };
         for _ in 0..count {
             let Some((name, rules, shadow, own)) = decode_policy(&mut from) else { return false };
             new.put(name, rules, shadow, own);
@@ -309,14 +275,8 @@ fn pack_rules(rules: &[Rule], out: &mut Bytes) {
     codec::pack(out, &slots, slots.len(), Trail::default());
 }
 
-<<<<<<< HEAD
-fn encode_set(name: &[u8], policy: &Policy, out: &mut Bytes) {
-    out.byte(OP_SET);
-    out.size(name.len());
-=======
 fn encode_name(name: &[u8], out: &mut Bytes) {
-    out.len(name.len());
->>>>>>> policy
+    out.size(name.len());
     out.bytes(name);
 }
 
@@ -328,14 +288,8 @@ fn encode_policy(name: &[u8], policy: &Policy, out: &mut Bytes) {
 }
 
 fn decode_name<'a>(from: &mut Reader<'a>) -> Option<&'a [u8]> {
-<<<<<<< HEAD
     let len = from.size()?;
-    let name = from.take(len)?;
-    (1..=codec::MAX_NAME).contains(&name.len()).then_some(name)
-=======
-    let len = from.len()?;
     from.take(len).filter(|name| is_name(name))
->>>>>>> policy
 }
 
 fn decode_policy<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], Vec<Rule>, bool, u64)> {
@@ -347,99 +301,11 @@ fn decode_policy<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], Vec<Rule>, bool
     };
     let version = from.u64()?;
     let list = codec::read_list(from)?;
-<<<<<<< HEAD
-    let fresh = list.slots.all().iter().all(|slot| slot.state == State::Fresh);
-    let rules = list.slots.all().iter().map(|slot| slot.rule).collect();
-    fresh.then_some((name, rules, shadow, version))
-}
-
-/// Applies the bytes of a change that was made elsewhere; false if they are malformed, and then
-/// nothing has changed.
-pub(crate) fn apply(bytes: &[u8]) -> bool {
-    let mut from = Reader(bytes);
-    match from.byte() {
-        Some(OP_SET) => {
-            let Some((name, rules, shadow, version)) = decode_set(&mut from) else { return false };
-            if !from.0.is_empty() {
-                return false;
-            }
-            write().put(name, rules, shadow, version);
-            true
-        }
-        Some(OP_DELETE) => {
-            let mut names = Vec::new();
-            while !from.0.is_empty() {
-                let Some(name) = decode_name(&mut from) else { return false };
-                names.push(name);
-            }
-            let mut table = write();
-            for name in names {
-                table.policies.remove(name);
-            }
-            true
-        }
-        _ => false,
-    }
-}
-
-/// All policies for the RDB; nothing if there are none.
-pub(crate) fn save(out: &mut Vec<u8>) {
-    let table = read();
-    if table.policies.is_empty() {
-        return;
-    }
-    let mut bytes = Bytes::default();
-    bytes.u64(table.version);
-    bytes.size(table.policies.len());
-    for (name, policy) in &table.policies {
-        encode_set(name, policy, &mut bytes);
-    }
-    out.extend_from_slice(bytes.as_slice());
-}
-
-/// Takes the policies of an RDB; false if they are malformed.
-pub(crate) fn load(bytes: &[u8]) -> bool {
-    if bytes.is_empty() {
-        return true;
-    }
-    let mut table = Table::default();
-    let mut from = Reader(bytes);
-    let (Some(version), Some(count)) = (from.u64(), from.size()) else { return false };
-    for _ in 0..count {
-        if from.byte() != Some(OP_SET) {
-            return false;
-        }
-        let Some((name, rules, shadow, own)) = decode_set(&mut from) else { return false };
-        table.put(name, rules, shadow, own);
-    }
-    table.version = table.version.max(version);
-    if !from.0.is_empty() || table.policies.len() != count {
-        return false;
-    }
-    *write() = table;
-    true
-}
-
-/// Forgets all policies: an RDB, an AOF or a full sync is about to bring its own.
-pub(crate) fn clear() {
-    write().policies.clear();
-}
-
-/// The bytes that set each policy, for an AOF that begins anew.
-pub(crate) fn for_each_blob(f: &mut dyn FnMut(&[u8])) {
-    let table = read();
-    for (name, policy) in &table.policies {
-        let mut out = Bytes::default();
-        encode_set(name, policy, &mut out);
-        f(out.as_slice());
-    }
-=======
     let slots = list.slots.all();
     let bare = list.asked == slots.len() && list.trail.names.is_empty();
     let fresh = slots.iter().all(|slot| slot.state == State::Fresh);
     let rules = slots.iter().map(|slot| slot.rule).collect();
     (bare && fresh).then_some((name, rules, shadow, version))
->>>>>>> policy
 }
 
 /// FNV-1a, 64 bits.
@@ -547,7 +413,9 @@ mod tests {
             let longer = [bytes.as_slice(), &[0]].concat();
             assert!(!copy.apply(&longer));
         }
-        for bad in [&[][..], &[0], &[4], &[OP_SET], &[OP_DELETE, 1, b'/'], &[OP_DELETE, 0], &[0xff; 40]] {
+        for bad in
+            [&[][..], &[0], &[4], &[OP_SET], &[OP_DELETE, 1, b'/'], &[OP_DELETE, 0], &[0xff; 40]]
+        {
             assert!(!copy.apply(bad), "{bad:?}");
         }
         assert_eq!(picture(&copy), before);

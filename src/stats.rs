@@ -57,31 +57,6 @@ pub(crate) fn clock_stepped() {
     bump(&CLOCK_STEPS);
 }
 
-<<<<<<< HEAD
-/// The version as one number: 1.2.3 is 10203.
-const VERSION: u64 = version(env!("CARGO_PKG_VERSION"));
-
-#[allow(clippy::indexing_slicing)] // computed while compiling: a slip would not compile
-const fn version(text: &str) -> u64 {
-    let bytes = text.as_bytes();
-    let (mut i, mut part, mut number): (usize, u64, u64) = (0, 0, 0);
-    while i < bytes.len() {
-        match bytes[i] {
-            b'.' => {
-                number = number.saturating_mul(100).saturating_add(part);
-                part = 0;
-            }
-            digit => {
-                part = part.saturating_mul(10).saturating_add((digit.saturating_sub(b'0')) as u64)
-            }
-        }
-        i = i.saturating_add(1);
-    }
-    number.saturating_mul(100).saturating_add(part)
-}
-
-=======
->>>>>>> policy
 /// All fields, without the prefix that the server puts before them.
 pub(crate) fn fields(show: &mut dyn FnMut(&CStr, u64)) {
     let (policies, digest) = policy::summary();

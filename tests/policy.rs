@@ -92,7 +92,10 @@ fn what_is_wrong_is_said_and_changes_nothing() {
         ("RL.POLICY SET q FIXED 5 1h SHADOW SHADOW", "ERR syntax error"),
         ("RL.POLICY SET q FIXED 5 60", "ERR window must be 1ms to 3650d with a unit"),
         ("RL.POLICY SET p FIXED 5 1h TOKEN 0 1", "ERR capacity must be"),
-        ("RL.POLICY SET p\\0 FIXED 5 1h", "ERR name must be 1 to 64 characters of A-Z a-z 0-9 _ . -"),
+        (
+            "RL.POLICY SET p\\0 FIXED 5 1h",
+            "ERR name must be 1 to 64 characters of A-Z a-z 0-9 _ . -",
+        ),
         ("RL.POLICY GET \"\"", "ERR name must be"),
         ("RL.POLICY GET a\\_b", "ERR name must be"),
         ("RL.POLICY DEL p no/ne", "ERR name must be"),
@@ -105,7 +108,9 @@ fn what_is_wrong_is_said_and_changes_nothing() {
         assert!(text.starts_with(start), "{line}: {text}");
     }
     assert!(client.error(&format!("RL.POLICY GET {long}")).starts_with("ERR name must be"));
-    assert!(client.error(&format!("RL.POLICY SET p {eight} {eight} FIXED 1 1s")).contains("1 to 16"));
+    assert!(client
+        .error(&format!("RL.POLICY SET p {eight} {eight} FIXED 1 1s"))
+        .contains("1 to 16"));
     assert_eq!(support::work::policies(&mut client), before);
     assert_eq!(client.int("DBSIZE"), 0);
     assert_eq!(client.ok("RL.POLICY GET none"), Value::Nil);
@@ -137,7 +142,9 @@ fn a_change_acts_on_the_next_call_and_what_is_used_stays() {
     assert_eq!(algorithms(&mut client, "j"), ["SLIDE", "FIXED"]);
     // The exception is for the policy edited, not for another list or the same rules spelled out.
     client.ok("RL.POLICY SET other TOKEN 9 1");
-    for line in ["RL.CHARGE j POLICY other", "RL.CHARGE j TOKEN 9 1", "RL.CHARGE j POLICY q POLICY q"] {
+    for line in
+        ["RL.CHARGE j POLICY other", "RL.CHARGE j TOKEN 9 1", "RL.CHARGE j POLICY q POLICY q"]
+    {
         let text = client.error(line);
         assert!(text.starts_with("WRONGTYPE key holds SLIDE FIXED, not"), "{line}: {text}");
     }
@@ -169,7 +176,8 @@ fn versions_only_grow_and_only_with_a_change() {
         last = version;
     }
     let still = |client: &mut Client| {
-        ["rdb_changes_since_last_save", "aof_current_size"].map(|f| client.info_int("persistence", f))
+        ["rdb_changes_since_last_save", "aof_current_size"]
+            .map(|f| client.info_int("persistence", f))
     };
     let before = still(&mut client);
     assert!(before[1] > 0);

@@ -276,7 +276,8 @@ fn emptying_databases_leaves_them() {
     let replica = Server::build().replica_of(&server).start();
     let mut client = server.client();
     let before = fill(&mut client);
-    for line in ["FLUSHALL", "FLUSHALL ASYNC", "FLUSHALL SYNC", "FLUSHDB", "SWAPDB 0 1", "SELECT 1"] {
+    for line in ["FLUSHALL", "FLUSHALL ASYNC", "FLUSHALL SYNC", "FLUSHDB", "SWAPDB 0 1", "SELECT 1"]
+    {
         client.ok("RL.CHARGE k POLICY api");
         client.ok(line);
         assert_eq!(policies(&mut client), before, "{line}");

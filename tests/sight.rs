@@ -21,7 +21,10 @@ fn top_counts_keys_whose_own_live_rule_denied() {
     after(&["RL.FIXED a 1 1h"], "[[a 1 0]]");
     // A call that can never pass is denied, and leaves no key behind.
     after(&["RL.FIXED big 1 1h COST 2", "RL.SLIDE big 1 1h COST 2"], "[[big 2 0] [a 1 0]]");
-    after(&["RL.FIXED a 1 1h FORCE", "RL.FIXED a 1 x", "RL.CHARGE a POLICY none"], "[[big 2 0] [a 1 0]]");
+    after(
+        &["RL.FIXED a 1 1h FORCE", "RL.FIXED a 1 x", "RL.CHARGE a POLICY none"],
+        "[[big 2 0] [a 1 0]]",
+    );
     // Several rules, one denial; several keys, those that denied.
     after(&["RL.CHARGE c FIXED 1 1h TOKEN 1 1 COST 2"], "[[big 2 0] [a 1 0] [c 1 0]]");
     after(
@@ -32,11 +35,19 @@ fn top_counts_keys_whose_own_live_rule_denied() {
     after(&["RL.CHARGE s POLICY dry FIXED 1 1h COST 1 2"], "[[a 3 0] [c 3 0] [big 2 0] [s 1 0]]");
     // The same name in another database is another key. redis-cell's command counts too.
     after(
-        &["SELECT 3", "CL.THROTTLE a 0 1 60", "CL.THROTTLE a 0 1 60", "RL.TOKEN \\0\\xff 1 1 COST 2", "SELECT 0"],
+        &[
+            "SELECT 3",
+            "CL.THROTTLE a 0 1 60",
+            "CL.THROTTLE a 0 1 60",
+            "RL.TOKEN \\0\\xff 1 1 COST 2",
+            "SELECT 0",
+        ],
         "[[a 3 0] [c 3 0] [big 2 0] [s 1 0] [\0\u{fffd} 1 3] [a 1 3]]",
     );
-    after(&["FLUSHALL", "MULTI", "RL.FIXED s 1 1h COST 2", "RL.FIXED s 1 1h COST 2", "EXEC"],
-        "[[a 3 0] [c 3 0] [s 3 0] [big 2 0] [\0\u{fffd} 1 3] [a 1 3]]");
+    after(
+        &["FLUSHALL", "MULTI", "RL.FIXED s 1 1h COST 2", "RL.FIXED s 1 1h COST 2", "EXEC"],
+        "[[a 3 0] [c 3 0] [s 3 0] [big 2 0] [\0\u{fffd} 1 3] [a 1 3]]",
+    );
 }
 
 #[test]
@@ -55,10 +66,18 @@ fn top_takes_count_and_reset() {
     assert_eq!(rows(&client.ok("RL.TOP")), 10);
     assert_eq!(rows(&client.ok("RL.TOP COUNT 1000000000000")), 15);
     assert_eq!(show(&client.ok("rl.top count 2")), "[[k15 15 0] [k14 14 0]]");
-    for line in ["RL.TOP COUNT 0", "RL.TOP COUNT -1", "RL.TOP COUNT 01", "RL.TOP COUNT x", "RL.TOP RESET COUNT 1.5"] {
+    for line in [
+        "RL.TOP COUNT 0",
+        "RL.TOP COUNT -1",
+        "RL.TOP COUNT 01",
+        "RL.TOP COUNT x",
+        "RL.TOP RESET COUNT 1.5",
+    ] {
         assert!(client.error(line).starts_with("ERR count must be"), "{line}");
     }
-    for line in ["RL.TOP COUNT", "RL.TOP 5", "RL.TOP RESET RESET", "RL.TOP COUNT 1 COUNT 1", "RL.TOP k"] {
+    for line in
+        ["RL.TOP COUNT", "RL.TOP 5", "RL.TOP RESET RESET", "RL.TOP COUNT 1 COUNT 1", "RL.TOP k"]
+    {
         assert_eq!(client.error(line), "ERR syntax error", "{line}");
     }
     assert_eq!(rows(&client.ok("RL.TOP COUNT 100")), 15, "an error resets nothing");
@@ -115,7 +134,9 @@ fn heavy_keys_stand_out_of_a_flood() {
     for (heavy, row) in rows.iter().enumerate() {
         let Value::Array(row) = row else { panic!("{}", show(row)) };
         assert_eq!(show(&row[0]), format!("heavy:{heavy}"));
-        let (Value::Int(denied), most) = (&row[1], 40 * (10 - heavy as i64)) else { panic!("count") };
+        let (Value::Int(denied), most) = (&row[1], 40 * (10 - heavy as i64)) else {
+            panic!("count")
+        };
         assert!(*denied <= most && *denied >= most - 20, "{denied} of {most}");
     }
     assert_eq!(client.int("DBSIZE"), 0);
@@ -169,7 +190,10 @@ fn info_counts_exactly() {
         // One per command in all, one per rule by algorithm.
         ("RL.CHARGE r TOKEN 9 1 TOKEN 9 1 FIXED 1 1h", "allowed 1 token_allowed 2 fixed_allowed 1"),
         ("RL.CHARGE r TOKEN 9 1 TOKEN 9 1 FIXED 1 1h", "denied 1 fixed_denied 1"),
-        ("RL.CHARGE r TOKEN 9 1 TOKEN 9 1 FIXED 1 1h COST 9 1 1", "denied 1 token_denied 1 fixed_denied 1"),
+        (
+            "RL.CHARGE r TOKEN 9 1 TOKEN 9 1 FIXED 1 1h COST 9 1 1",
+            "denied 1 token_denied 1 fixed_denied 1",
+        ),
         ("RL.MCHARGE 2 m n LEAKY 9 1 SLIDE 1 1h", "allowed 1 leaky_allowed 1 slide_allowed 1"),
         ("RL.MCHARGE 2 m n LEAKY 9 1 SLIDE 1 1h", "denied 1 slide_denied 1"),
         ("RL.CHARGE p POLICY live", "allowed 1 fixed_allowed 1 leaky_allowed 1"),
@@ -225,9 +249,9 @@ fn info_counts_exactly() {
     assert_eq!(steps(&mut client), 1, "a denied call repairs the mark");
     client.ok("RL.FIXED g 1 1h");
     assert_eq!(steps(&mut client), 1, "once");
-    let version = env!("CARGO_PKG_VERSION").split('.').fold(0, |all, part| {
-        all * 100 + part.parse::<i64>().expect("a number")
-    });
+    let version = env!("CARGO_PKG_VERSION")
+        .split('.')
+        .fold(0, |all, part| all * 100 + part.parse::<i64>().expect("a number"));
     assert_eq!(fields(&mut client)["version"], version);
     assert!(fields(&mut client)["policies_digest"] < 1 << 53, "exact in a float");
 }
@@ -237,7 +261,9 @@ fn replicated_decisions_are_counted_where_they_were_made() {
     let server = Server::start();
     let replica = Server::build().replica_of(&server).start();
     let mut client = server.client();
-    for line in ["RL.FIXED k 1 1h", "RL.FIXED k 1 1h", "RL.FIXED k 2 1h", "RL.POLICY SET p FIXED 1 1h"] {
+    for line in
+        ["RL.FIXED k 1 1h", "RL.FIXED k 1 1h", "RL.FIXED k 2 1h", "RL.POLICY SET p FIXED 1 1h"]
+    {
         client.ok(line);
     }
     server.wait_for(&replica);
@@ -289,7 +315,9 @@ fn denials_are_published_where_that_is_switched_on() {
     );
     // A denial that stores changed settings is one event, and not one of a change.
     assert_eq!(after("RL.FIXED k 1 2h"), ["rl.denied k"]);
-    for line in ["RL.PEEK k", "RL.PEEK k FIXED 1 2h", "RL.TOKEN k 5 1", "RL.FIXED k 0 1h", "RL.REFUND none"] {
+    for line in
+        ["RL.PEEK k", "RL.PEEK k FIXED 1 2h", "RL.TOKEN k 5 1", "RL.FIXED k 0 1h", "RL.REFUND none"]
+    {
         assert!(after(line).is_empty(), "{line}");
     }
     // What only shadow rules would have denied was not denied.

@@ -24,13 +24,14 @@ pub(super) struct Sketch {
 
 /// How often, out of 2^32 times, a stranger takes 1 off a cell of that count: 2^32 * 1.08^-count, in
 /// whole numbers. Beyond the end it never happens.
+#[allow(clippy::indexing_slicing)] // computed while compiling: a slip would not compile
 const DECAY: [u32; 288] = {
     let mut table = [0; 288];
     // 24 more bits than are kept, so that rounding does not add up.
     let (mut i, mut chance) = (0, (u32::MAX as u64) << 24);
     while i < table.len() {
         table[i] = (chance >> 24) as u32;
-        chance = chance / 108 * 100;
+        chance = (chance / 108).saturating_mul(100);
         i = i.saturating_add(1);
     }
     table
