@@ -82,7 +82,7 @@ fn what_is_wrong_is_said_and_changes_nothing() {
         ("RL.MCHARGE 2 k j FIXED 5 1h POLICY none", "NOPOLICY no such policy"),
         ("RL.PEEK k POLICY none", "NOPOLICY no such policy"),
         ("RL.CHARGE k POLICY no/ne", "ERR name must be"),
-        ("RL.CHARGE k POLICY", "ERR syntax error"),
+        ("RL.CHARGE k FIXED 5 1h POLICY", "ERR syntax error"),
         ("RL.CHARGE k POLICY sixteen FIXED 5 1h", "ERR rules must be 1 to 16"),
         ("RL.CHARGE k POLICY eight POLICY eight POLICY p", "ERR rules must be 1 to 16"),
         ("RL.MCHARGE 1 k POLICY eight COST 1 1", "ERR cost must be one number or one per rule"),
@@ -143,7 +143,7 @@ fn a_change_acts_on_the_next_call_and_what_is_used_stays() {
     // The exception is for the policy edited, not for another list or the same rules spelled out.
     client.ok("RL.POLICY SET other TOKEN 9 1");
     for line in
-        ["RL.CHARGE j POLICY other", "RL.CHARGE j TOKEN 9 1", "RL.CHARGE j POLICY q POLICY q"]
+        ["RL.CHARGE j POLICY other", "RL.CHARGE j TOKEN 9 1", "RL.CHARGE j FIXED 9 1h POLICY q"]
     {
         let text = client.error(line);
         assert!(text.starts_with("WRONGTYPE key holds SLIDE FIXED, not"), "{line}: {text}");
