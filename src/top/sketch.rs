@@ -31,7 +31,7 @@ const DECAY: [u32; 288] = {
     let (mut i, mut chance) = (0, (u32::MAX as u64) << 24);
     while i < table.len() {
         table[i] = (chance >> 24) as u32;
-        chance = chance / 108 * 100;
+        chance = (chance / 108).saturating_mul(100);
         i = i.saturating_add(1);
     }
     table
