@@ -1,6 +1,6 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run build test lint fmt test-servers test-clients
+.PHONY: help setup demo run build test lint fmt test-servers test-clients pictures
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,3 +31,6 @@ test-servers: build ## the server tests on other versions (SERVERS="redis-7.4.1 
 
 test-clients: build ## one program per client library, and the HTTP middlewares (ONLY="redis-py Express")
 	@tests/clients/run.py $(ONLY)
+
+pictures: build ## draw docs/img/ again, from real runs under a set clock (ONLY="burst leaky")
+	@scripts/pictures.py $(ONLY)

@@ -41,16 +41,17 @@ def until(what, done, seconds=30):
 
 
 class Server:
-    """A server in a folder of its own. With `clock` its wall clock stands still until `at` moves it."""
+    """A server in a folder of its own. With `clock` its wall clock stands still until `at` moves it; `preload` names
+    one more library for it to load."""
 
-    def __init__(self, *args, clock=False, port=None):
+    def __init__(self, *args, clock=False, port=None, preload=""):
         self.port = port or free_port((0, 10000))
         self.dir = tempfile.mkdtemp(prefix="server-", dir=WORK)
         self.clock = os.path.join(self.dir, "clock") if clock else None
         env = dict(os.environ)
         if clock:
             self.at(0)
-            env.update(LD_PRELOAD=shim(), RL_CLOCK_FILE=self.clock)
+            env.update(LD_PRELOAD=f"{shim()} {preload}", RL_CLOCK_FILE=self.clock)
         self.log = open(os.path.join(self.dir, "log"), "w")
         self.process = subprocess.Popen(
             [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.dir, "--save", "",
