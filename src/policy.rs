@@ -158,7 +158,7 @@ fn encode_set(name: &[u8], policy: &Policy, out: &mut Bytes) {
 fn decode_name<'a>(from: &mut Reader<'a>) -> Option<&'a [u8]> {
     let len = from.size()?;
     let name = from.take(len)?;
-    (1..=codec::MAX_NAME).contains(&name.len()).then_some(name)
+    codec::is_name(name).then_some(name)
 }
 
 fn decode_set<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], Vec<Rule>, bool, u64)> {

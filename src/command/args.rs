@@ -4,6 +4,7 @@
 //! the ranges from left to right.
 
 use super::error::{Argument, Error};
+use crate::limit::codec::is_name;
 use crate::limit::few::Few;
 use crate::limit::{
     Algorithm, Bucket, Fixed, Rule, Slide, MAX_AMOUNT, MAX_BLOCKS, MAX_DURATION_MS, MAX_OFFSET_MS,
@@ -287,7 +288,7 @@ impl RuleWords {
 
     fn read(&self, words: &impl Words) -> Result<Given, Argument> {
         let Some(algorithm) = self.algorithm else {
-            return match policy_name(words.word(self.at)) {
+            return match is_name(words.word(self.at)) {
                 true => Ok(Given::Policy(self.at)),
                 false => Err(Argument::PolicyName),
             };
@@ -387,12 +388,6 @@ fn offset_ms(word: &[u8]) -> Option<i64> {
     let ms = duration_ms(word).filter(|ms| *ms <= MAX_OFFSET_MS)?;
     let ms = i64::try_from(ms).ok()?;
     Some(if ahead { ms } else { ms.saturating_neg() })
-}
-
-/// 1 to 64 of `A-Z a-z 0-9 _ . -`.
-pub(crate) fn policy_name(word: &[u8]) -> bool {
-    (1..=crate::limit::codec::MAX_NAME).contains(&word.len())
-        && word.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
 }
 
 /// Whether this many rules fit on one key.

@@ -4,8 +4,9 @@
 //!   RL.POLICY SET name rule [rule ...] [SHADOW] | GET name | DEL name [name ...] | LIST | HELP
 //! ```
 
-use super::args::{policy_name, rules_fit, Given, Grammar, Shape};
+use super::args::{rules_fit, Given, Grammar, Shape};
 use super::error::{Argument, Error};
+use crate::limit::codec::is_name;
 use crate::limit::{Bucket, Rule};
 use crate::policy::{self, Set};
 use crate::server::{config, Call};
@@ -24,7 +25,7 @@ fn store(call: &Call) -> Result<(), Error> {
     if shape.rule_count() == 0 {
         return Err(Error::Syntax);
     }
-    if !policy_name(name) {
+    if !is_name(name) {
         return Err(Error::of(Argument::PolicyName));
     }
     rules_fit(shape.rule_count())?;

@@ -29,7 +29,14 @@ const TAG_OPTION: u8 = 8;
 /// Stamps of a log lie within this many milliseconds of the epoch (140,000 years).
 const MAX_STAMP: u64 = 1 << 52;
 /// A policy's name has at most this many bytes.
-pub const MAX_NAME: usize = 64;
+const MAX_NAME: usize = 64;
+
+/// Whether `word` is a policy's name: 1 to 64 of `A-Z a-z 0-9 _ . -`.
+#[must_use]
+pub fn is_name(word: &[u8]) -> bool {
+    (1..=MAX_NAME).contains(&word.len())
+        && word.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+}
 
 /// A list as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,8 +96,7 @@ impl<'a> Trail<'a> {
         let mut versions = Reader(self.versions);
         let (mut next, mut bytes) = (0, 0_usize);
         for (at, name) in self.each() {
-            let named = (1..=MAX_NAME).contains(&name.len());
-            if at < next || at >= positions || !named || versions.u64().is_none() {
+            if at < next || at >= positions || !is_name(name) || versions.u64().is_none() {
                 return false;
             }
             next = at.saturating_add(1);
