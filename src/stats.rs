@@ -5,6 +5,7 @@
 
 use crate::limit::Algorithm;
 use crate::policy;
+use crate::server::version;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -56,28 +57,6 @@ pub(crate) fn clock_stepped() {
     bump(&CLOCK_STEPS);
 }
 
-/// The version as one number: 1.2.3 is 10203.
-const VERSION: u64 = version(env!("CARGO_PKG_VERSION"));
-
-#[allow(clippy::indexing_slicing)] // computed while compiling: a slip would not compile
-const fn version(text: &str) -> u64 {
-    let bytes = text.as_bytes();
-    let (mut i, mut part, mut number): (usize, u64, u64) = (0, 0, 0);
-    while i < bytes.len() {
-        match bytes[i] {
-            b'.' => {
-                number = number.saturating_mul(100).saturating_add(part);
-                part = 0;
-            }
-            digit => {
-                part = part.saturating_mul(10).saturating_add((digit.saturating_sub(b'0')) as u64)
-            }
-        }
-        i = i.saturating_add(1);
-    }
-    number.saturating_mul(100).saturating_add(part)
-}
-
 /// All fields, without the prefix that the server puts before them.
 pub(crate) fn fields(show: &mut dyn FnMut(&CStr, u64)) {
     let (policies, digest) = policy::summary();
@@ -90,7 +69,7 @@ pub(crate) fn fields(show: &mut dyn FnMut(&CStr, u64)) {
         (c"clock_steps", CLOCK_STEPS.load(Relaxed)),
         (c"policies", policies),
         (c"policies_digest", digest),
-        (c"version", VERSION),
+        (c"version", u64::from(version().unsigned_abs())),
     ];
     for (name, value) in single {
         show(name, value);

@@ -4,12 +4,12 @@
 //! the ranges from left to right.
 
 use super::error::{Argument, Error};
-use crate::limit::codec::is_name;
 use crate::limit::few::Few;
 use crate::limit::{
-    Algorithm, Bucket, Fixed, Rule, Slide, MAX_AMOUNT, MAX_BLOCKS, MAX_DURATION_MS, MAX_OFFSET_MS,
-    MAX_RULES,
+    Algorithm, Ask, Bucket, Fixed, Rule, Slide, MAX_AMOUNT, MAX_BLOCKS, MAX_DURATION_MS,
+    MAX_OFFSET_MS, MAX_RULES,
 };
+use crate::policy::is_name;
 
 /// The words of a call.
 pub(crate) trait Words {
@@ -42,11 +42,24 @@ struct RuleWords {
     option: Option<usize>,
 }
 
-/// Where the words of a call stand.
+/// Where the words of a call of one rule without a keyword stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain {
+    rule: RuleWords,
+    options: Options,
+}
+
+/// Where the words of a call with a list of rules stand.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     rules: Few<RuleWords>,
-    pub(crate) force: bool,
+    options: Options,
+}
+
+/// Where the words after the rules stand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options {
+    force: bool,
     /// The words of COST: from, to.
     cost: Option<(usize, usize)>,
     shadow: bool,
@@ -96,32 +109,73 @@ pub(crate) enum Given {
     Policy(usize),
 }
 
+impl Given {
+    /// The settings, unless a policy is named.
+    pub(crate) const fn rule(&self) -> Option<Rule> {
+        match self {
+            Self::Rule(rule) => Some(*rule),
+            Self::Policy(_) => None,
+        }
+    }
+}
+
 fn is(word: &[u8], keyword: &str) -> bool {
     word.eq_ignore_ascii_case(keyword.as_bytes())
 }
 
-impl Shape {
-    /// The shape of a call of one rule without a keyword, whose words begin at `at`.
-    pub(crate) fn plain(
-        words: &impl Words,
-        algorithm: Algorithm,
-        at: usize,
-    ) -> Result<Self, Error> {
+impl Plain {
+    /// The shape of a call whose rule begins at word `at`.
+    pub(crate) fn read(words: &impl Words, algorithm: Algorithm, at: usize) -> Result<Self, Error> {
         let mut rule = RuleWords { algorithm: Some(algorithm), at, option: None };
         let mut next = at.saturating_add(2);
         if next > words.count() {
             return Err(Error::Syntax);
         }
         rule.take_option(words, &mut next)?;
-        let mut shape = Self::empty();
-        shape.rules.push(rule);
-        shape.options(words, next, Grammar::PLAIN)?;
-        Ok(shape)
+        Ok(Self { rule, options: Options::read(words, next, Grammar::PLAIN)? })
     }
 
+    /// Whether FORCE was given.
+    pub(crate) const fn force(&self) -> bool {
+        self.options.force
+    }
+
+    /// Reads rule and cost. `log_ok`: see [`Shape::rules`].
+    pub(crate) fn ask(
+        &self,
+        words: &impl Words,
+        max_log: u64,
+        log_ok: impl Fn(&Rule) -> bool,
+    ) -> Result<Ask, Error> {
+        let Given::Rule(rule) = self.rule.read(words).map_err(Error::of)? else {
+            return Err(Error::Syntax);
+        };
+        log_fits(&rule, max_log, log_ok).map_err(Error::of)?;
+        let cost = match self.options.cost {
+            None => 1,
+            Some((at, _)) => match words.word(at) {
+                b"0" => return Err(Error::of(Argument::NoCost)),
+                word => amount(word).ok_or(Error::of(Argument::Amount("cost")))?,
+            },
+        };
+        Ok(Ask { rule, cost, shadow: false })
+    }
+}
+
+/// Whether an exact log may be as large as its limit; `log_ok` is asked where it is not.
+fn log_fits(rule: &Rule, max_log: u64, log_ok: impl Fn(&Rule) -> bool) -> Result<(), Argument> {
+    match rule {
+        Rule::Slide(s) if s.blocks().is_none() && s.limit() > max_log && !log_ok(rule) => {
+            Err(Argument::Log(max_log))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Shape {
     /// The shape of a list of rules and what follows it, from word `at` on.
     pub(crate) fn list(words: &impl Words, at: usize, grammar: Grammar) -> Result<Self, Error> {
-        let mut shape = Self::empty();
+        let mut rules = Few::none();
         let mut next = at;
         while grammar.rules && next < words.count() {
             let word = words.word(next);
@@ -135,43 +189,9 @@ impl Shape {
                 return Err(Error::Syntax);
             }
             rule.take_option(words, &mut next)?;
-            shape.rules.push(rule);
+            rules.push(rule);
         }
-        shape.options(words, next, grammar)?;
-        Ok(shape)
-    }
-
-    const fn empty() -> Self {
-        Self { rules: Few::none(), force: false, cost: None, shadow: false, age: None }
-    }
-
-    /// What follows the rules, in any order, each once.
-    fn options(&mut self, words: &impl Words, from: usize, grammar: Grammar) -> Result<(), Error> {
-        let mut next = from;
-        while next < words.count() {
-            let word = words.word(next);
-            next = next.saturating_add(1);
-            if grammar.force && !self.force && is(word, "FORCE") {
-                self.force = true;
-            } else if grammar.shadow && !self.shadow && is(word, "SHADOW") {
-                self.shadow = true;
-            } else if grammar.age && self.age.is_none() && is(word, "AGE") && next < words.count() {
-                self.age = Some(next);
-                next = next.saturating_add(1);
-            } else if grammar.cost != CostWords::None && self.cost.is_none() && is(word, "COST") {
-                let first = next;
-                while next < words.count() && !grammar.ends_costs(words, next, first) {
-                    next = next.saturating_add(1);
-                }
-                if next == first {
-                    return Err(Error::Syntax);
-                }
-                self.cost = Some((first, next));
-            } else {
-                return Err(Error::Syntax);
-            }
-        }
-        Ok(())
+        Ok(Self { rules, options: Options::read(words, next, grammar)? })
     }
 
     /// How many rules are given.
@@ -179,9 +199,19 @@ impl Shape {
         self.rules.len()
     }
 
+    /// Whether any of the rules is a policy.
+    pub(crate) fn names_policy(&self) -> bool {
+        self.rules.all().iter().any(|rule| rule.algorithm.is_none())
+    }
+
+    /// Whether FORCE was given.
+    pub(crate) const fn force(&self) -> bool {
+        self.options.force
+    }
+
     /// Whether SHADOW was given.
     pub(crate) const fn shadow(&self) -> bool {
-        self.shadow
+        self.options.shadow
     }
 
     /// Reads the rules. `log_ok` is asked for an exact log above `max_log`: whether the key, the
@@ -196,15 +226,11 @@ impl Shape {
         let mut failed = None;
         let given = Few::make(self.rules.len(), |i| {
             let rule = self.rules.get(i)?;
-            let read = rule.read(words).and_then(|given| match given {
-                Given::Rule(Rule::Slide(s))
-                    if s.blocks().is_none()
-                        && s.limit() > max_log
-                        && !log_ok(i, &Rule::Slide(s)) =>
-                {
-                    Err(Argument::Log(max_log))
+            let read = rule.read(words).and_then(|given| {
+                if let Given::Rule(rule) = &given {
+                    log_fits(rule, max_log, |rule| log_ok(i, rule))?;
                 }
-                given => Ok(given),
+                Ok(given)
             });
             read.map_err(|argument| failed = Some(Error::Argument(argument, several.then_some(i))))
                 .ok()
@@ -214,7 +240,7 @@ impl Shape {
 
     /// Reads the costs; one of 1 if none is given. `nothing` is the error for costs that are all 0.
     pub(crate) fn costs(&self, words: &impl Words, nothing: Argument) -> Result<Few<u64>, Error> {
-        let Some((from, to)) = self.cost else { return Ok(Few::One(1)) };
+        let Some((from, to)) = self.options.cost else { return Ok(Few::One(1)) };
         let count = to.saturating_sub(from);
         let costs = Few::make(count, |i| match words.word(from.saturating_add(i)) {
             b"0" => Some(0),
@@ -237,7 +263,7 @@ impl Shape {
         words: &impl Words,
         nothing: Argument,
     ) -> Result<(Option<u64>, Few<u64>), Error> {
-        let age = match self.age {
+        let age = match self.options.age {
             None => Ok(None),
             Some(at) => match duration_ms(words.word(at)) {
                 Some(ms) => Ok(Some(ms)),
@@ -245,10 +271,47 @@ impl Shape {
             },
         };
         let costs = self.costs(words, nothing);
-        match (self.age, self.cost) {
+        match (self.options.age, self.options.cost) {
             (Some(at), Some((first, _))) if first < at => costs.and_then(|c| Ok((age?, c))),
             _ => age.and_then(|a| Ok((a, costs?))),
         }
+    }
+}
+
+impl Options {
+    /// What follows the rules, in any order, each once.
+    fn read(words: &impl Words, from: usize, grammar: Grammar) -> Result<Self, Error> {
+        let mut options = Self::default();
+        let mut next = from;
+        while next < words.count() {
+            let word = words.word(next);
+            next = next.saturating_add(1);
+            if grammar.force && !options.force && is(word, "FORCE") {
+                options.force = true;
+            } else if grammar.shadow && !options.shadow && is(word, "SHADOW") {
+                options.shadow = true;
+            } else if grammar.age
+                && options.age.is_none()
+                && is(word, "AGE")
+                && next < words.count()
+            {
+                options.age = Some(next);
+                next = next.saturating_add(1);
+            } else if grammar.cost != CostWords::None && options.cost.is_none() && is(word, "COST")
+            {
+                let first = next;
+                while next < words.count() && !grammar.ends_costs(words, next, first) {
+                    next = next.saturating_add(1);
+                }
+                if next == first {
+                    return Err(Error::Syntax);
+                }
+                options.cost = Some((first, next));
+            } else {
+                return Err(Error::Syntax);
+            }
+        }
+        Ok(options)
     }
 }
 

@@ -18,10 +18,11 @@ use std::sync::Arc;
 pub(crate) struct Asks {
     asks: Few<Ask>,
     names: Option<Box<(Bytes, Bytes)>>,
-    policies: Vec<Arc<Policy>>,
+    /// The policies named, each with the position of its first rule.
+    policies: Vec<(usize, Arc<Policy>)>,
     force: bool,
     /// A plain command, which fits only a key of one rule.
-    pub(crate) plain: bool,
+    plain: bool,
 }
 
 impl Asks {
@@ -30,17 +31,8 @@ impl Asks {
     }
 
     /// The one rule of a plain command.
-    pub(crate) fn plain(
-        call: &Call,
-        shape: &Shape,
-        log_ok: impl Fn(usize, &Rule) -> bool,
-    ) -> Result<Self, Error> {
-        let given = shape.rules(call, config::slide_max_log(), log_ok)?;
-        let costs = shape.costs(call, Argument::NoCost)?;
-        let mut asks = Self::empty(shape.force);
-        asks.unfold(call, given.all())?;
-        asks.deal(&mut costs.all().iter().copied(), costs.len())?;
-        Ok(asks)
+    pub(crate) fn one(ask: Ask, force: bool) -> Self {
+        Self { asks: Few::One(ask), plain: true, ..Self::empty(force) }
     }
 
     /// The rules of RL.CHARGE, at least one.
@@ -52,7 +44,12 @@ impl Asks {
         if shape.rule_count() == 0 {
             return Err(Error::Syntax);
         }
-        Self::plain(call, shape, log_ok)
+        let given = shape.rules(call, config::slide_max_log(), log_ok)?;
+        let costs = shape.costs(call, Argument::NoCost)?;
+        let mut asks = Self::empty(shape.force());
+        asks.unfold(call, given.all())?;
+        asks.deal(&mut costs.all().iter().copied(), costs.len())?;
+        Ok(asks)
     }
 
     /// The rules that a key keeps, for a peek without any.
@@ -82,10 +79,11 @@ impl Asks {
         names.byte(u8::try_from(name.len()).unwrap_or(u8::MAX));
         names.bytes(name);
         versions.u64(policy.version);
+        let first = self.asks.len();
         for rule in &policy.rules {
             self.asks.push(Ask { rule: *rule, cost: 1, shadow: policy.shadow });
         }
-        self.policies.push(policy);
+        self.policies.push((first, policy));
         Ok(())
     }
 
@@ -132,7 +130,7 @@ pub(crate) fn per_key(
     let costs = shape.costs(call, Argument::NoCost)?;
     let mut all = Vec::with_capacity(given.len());
     for one in given.all() {
-        let mut asks = Asks::empty(shape.force);
+        let mut asks = Asks::empty(shape.force());
         asks.unfold(call, std::slice::from_ref(one))?;
         all.push(asks);
     }
@@ -155,26 +153,41 @@ pub(crate) fn per_key(
 pub(crate) fn count_all(all: &[Asks], rows: &[Row], pass: bool) {
     stats::decided(pass);
     let asks = all.iter().flat_map(|asks| asks.asks.all());
-    let mut shadow_denies = false;
+    let mut shadow_denied = false;
     for (ask, row) in asks.zip(rows) {
         let denies = is_denial(row);
-        shadow_denies |= denies && ask.shadow;
+        // What only shadow rules would have denied passes all the same.
+        shadow_denied |= pass && denies && ask.shadow;
         if pass || denies {
             stats::rule(ask.rule.algorithm(), !denies);
         }
     }
-    // What only shadow rules would have denied passes all the same.
-    let shadow_denied = pass && shadow_denies;
     if shadow_denied {
         stats::shadow_denied();
     }
+    count_policies(all, rows, pass);
+}
+
+/// One call counts once for a policy, however often it names it.
+fn count_policies(all: &[Asks], rows: &[Row], pass: bool) {
+    let mut counted: Vec<(&Arc<Policy>, bool)> = Vec::new();
+    let mut before = 0_usize;
     for asks in all {
-        for policy in &asks.policies {
-            let counters = &policy.counters;
-            Counters::bump(if pass { &counters.allowed } else { &counters.denied });
-            if shadow_denied && policy.shadow {
-                Counters::bump(&counters.shadow_denied);
+        for (first, policy) in &asks.policies {
+            let own = rows.iter().skip(before.saturating_add(*first)).take(policy.rules.len());
+            let denies = pass && policy.shadow && own.into_iter().any(is_denial);
+            match counted.iter_mut().find(|(known, _)| Arc::ptr_eq(known, policy)) {
+                Some((_, denied)) => *denied |= denies,
+                None => counted.push((policy, denies)),
             }
+        }
+        before = before.saturating_add(asks.asks.len());
+    }
+    for (policy, shadow_denied) in counted {
+        let counters = &policy.counters;
+        Counters::bump(if pass { &counters.allowed } else { &counters.denied });
+        if shadow_denied {
+            Counters::bump(&counters.shadow_denied);
         }
     }
 }

@@ -6,7 +6,7 @@
 //!   RL.MCHARGE numkeys key [key ...] rule [rule ...] [FORCE] [COST n [n ...]]
 //! ```
 
-use super::args::{self, Grammar, Shape};
+use super::args::{self, Grammar, Plain, Shape};
 use super::asks::{self, Asks};
 use super::effect;
 use super::error::{Argument, Error};
@@ -14,9 +14,9 @@ use super::reply;
 use crate::limit::bytes::Bytes;
 use crate::limit::few::Few;
 use crate::limit::layers::Refusal;
-use crate::limit::{decide, Algorithm, Decision, Row, Rule, Wait};
+use crate::limit::{decide, solo, Algorithm, Ask, Decision, Row, Rule, Wait};
 use crate::server::{config, Access, Call, Key, Opened};
-use crate::top;
+use crate::{stats, top};
 use std::ffi::CStr;
 
 const CHARGED: &CStr = c"rl.charge";
@@ -41,19 +41,42 @@ pub(crate) fn fixed(call: &Call) {
 }
 
 fn plain(call: &Call, algorithm: Algorithm) {
-    let asks = Shape::plain(call, algorithm, 2).and_then(|shape| {
-        let mut asks = Asks::plain(call, &shape, |i, rule| is_kept(call, 1, i, rule))?;
-        asks.plain = true;
-        Ok(asks)
+    let decided = Plain::read(call, algorithm, 2).and_then(|plain| {
+        let ask = plain.ask(call, config::slide_max_log(), |rule| is_kept(call, 1, 0, rule))?;
+        one_rule(call, ask, plain.force())
     });
-    match asks.and_then(|asks| one_key(call, &asks)) {
-        Ok((rows, jitter)) => {
-            if let [row] = rows.all() {
-                reply::six(call, row, jitter);
-            }
-        }
+    match decided {
+        Ok((row, jitter)) => reply::six(call, &row, jitter),
         Err(error) => error.answer(call),
     }
+}
+
+/// A plain command: one rule, which fits only a key of one rule.
+pub(super) fn one_rule(call: &Call, ask: Ask, force: bool) -> Result<(Row, u64), Error> {
+    let now = call.now();
+    let mut key = call.open_write(1);
+    if key.opened() == Opened::Foreign {
+        return Err(Error::WrongType);
+    }
+    let Some(solo) = solo::decide(key.value(), &ask, force, config::slide_max_log(), now) else {
+        drop(key);
+        let (rows, jitter) = one_key(call, &Asks::one(ask, force))?;
+        return rows.all().first().map(|row| (*row, jitter)).ok_or(Error::Bug);
+    };
+    let pass = solo.row.wait == Wait::Now;
+    if let Some(write) = &solo.write {
+        let blob = effect::store_solo(&mut key, write, now);
+        drop(key);
+        effect::publish(call, 1, &blob, write.charged.then_some(CHARGED));
+    } else {
+        drop(key);
+    }
+    stats::decided(pass);
+    stats::rule(ask.rule.algorithm(), pass);
+    if !pass {
+        denied(call, 1);
+    }
+    Ok((solo.row, jitter(pass)))
 }
 
 pub(crate) fn charge(call: &Call) {
@@ -65,9 +88,14 @@ pub(crate) fn charge(call: &Call) {
     }
 }
 
-/// Whether the key of word `at` keeps exactly this rule at this position.
-pub(super) fn is_kept(call: &Call, at: usize, position: usize, rule: &Rule) -> bool {
-    let key = call.open_write(at);
+/// Whether the key of word `at` keeps exactly this rule at this position. Opened for writing,
+/// which counts no miss.
+fn is_kept(call: &Call, at: usize, position: usize, rule: &Rule) -> bool {
+    keeps(call, &call.open_write(at), position, rule)
+}
+
+/// Whether an open key keeps exactly this rule at this position.
+pub(super) fn keeps(call: &Call, key: &Key<'_>, position: usize, rule: &Rule) -> bool {
     let kept = key.value().and_then(|l| crate::limit::inspect::kept_rules(l, call.now()).ok());
     kept.is_some_and(|rules| rules.get(position) == Some(rule))
 }

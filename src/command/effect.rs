@@ -2,7 +2,7 @@
 //! TTL, the stream to replicas and AOF, WATCH, client tracking and keyspace events.
 
 use crate::limit::bytes::Bytes;
-use crate::limit::change::Change;
+use crate::limit::solo::SoloWrite;
 use crate::limit::time::{ceil_ms, floor_ms, Micros, Millis};
 use crate::limit::write::Write;
 use crate::server::{Call, Key};
@@ -22,21 +22,43 @@ pub(crate) fn store(key: &mut Key<'_>, write: &Write<'_>, now: Micros) -> Bytes 
             change
         }
     };
-    let expire_at = renewed(key.expire_at(), &change, now);
+    let full = || change.full_reset_ms;
+    let slack = || change.slack_ms;
+    let expire_at = renewed(key.expire_at(), change.reset_ms, full, slack, now);
     if let Some(at) = expire_at {
         key.set_expire_at(at);
     }
-    if write.changed {
-        stats::settings_changed();
-    }
-    if write.repaired {
-        stats::clock_stepped();
-    }
+    count(write.changed, write.repaired);
     let mut blob = Bytes::default();
     if let Some(limiter) = key.value() {
         change.encode(limiter, expire_at, &mut blob);
     }
     blob
+}
+
+/// The same for one rule on a key that holds no other.
+pub(crate) fn store_solo(key: &mut Key<'_>, write: &SoloWrite, now: Micros) -> Bytes {
+    let full = || write.full_reset_ms();
+    let slack = || write.slack_ms();
+    let expire_at = renewed(key.expire_at(), write.reset_ms, full, slack, now);
+    let mut blob = Bytes::default();
+    if let Some(limiter) = write.apply(key.value_mut(), expire_at, &mut blob) {
+        key.create(limiter);
+    }
+    if let Some(at) = expire_at {
+        key.set_expire_at(at);
+    }
+    count(write.changed, write.repaired);
+    blob
+}
+
+fn count(changed: bool, repaired: bool) {
+    if changed {
+        stats::settings_changed();
+    }
+    if repaired {
+        stats::clock_stepped();
+    }
 }
 
 /// Tells everybody that the key of word `at` has changed. The key must be closed.
@@ -54,13 +76,20 @@ pub(crate) fn publish(call: &Call, at: usize, blob: &Bytes, event: Option<&CStr>
 /// full limiter needs plus a second. Within that the TTL is renewed lazily: a bucket or a log gets
 /// an eighth of a full reset in advance, so that a busy key sends a new TTL only now and then and
 /// a key that is used once goes soon.
-fn renewed(expire_at: Option<Millis>, change: &Change, now: Micros) -> Option<Millis> {
-    let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
-    let soonest = ceil_ms(now).saturating_add(signed(change.reset_ms));
-    let most = change.full_reset_ms.saturating_mul(2).saturating_add(SPARE_MS);
-    let latest = floor_ms(now).saturating_add(signed(most));
+fn renewed(
+    expire_at: Option<Millis>,
+    reset_ms: u64,
+    full_reset_ms: impl Fn() -> u64,
+    slack_ms: impl Fn() -> u64,
+    now: Micros,
+) -> Option<Millis> {
+    let soonest = ceil_ms(now).saturating_add_unsigned(reset_ms);
+    let latest = || {
+        let most = full_reset_ms().saturating_mul(2).saturating_add(SPARE_MS);
+        floor_ms(now).saturating_add_unsigned(most)
+    };
     match expire_at {
-        Some(at) if at >= soonest && at <= latest => None,
-        _ => Some(soonest.saturating_add(signed(change.slack_ms)).min(latest)),
+        Some(at) if at >= soonest && at <= latest() => None,
+        _ => Some(soonest.saturating_add_unsigned(slack_ms()).min(latest())),
     }
 }

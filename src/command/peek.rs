@@ -6,10 +6,11 @@
 
 use super::args::{Grammar, Shape};
 use super::asks::Asks;
-use super::charge::{decide_on, is_kept};
+use super::charge::{decide_on, keeps};
 use super::error::{Argument, Error};
 use super::reply;
 use crate::limit::inspect::kept_rules;
+use crate::limit::Rule;
 use crate::server::{Call, Key, Opened};
 
 pub(crate) fn peek(call: &Call) {
@@ -21,7 +22,8 @@ pub(crate) fn peek(call: &Call) {
 fn look(call: &Call) -> Result<(), Error> {
     let shape = Shape::list(call, 2, Grammar::PEEK)?;
     if shape.rule_count() > 0 {
-        let asks = Asks::list(call, &shape, |i, rule| is_kept(call, 1, i, rule))?;
+        let kept = |i: usize, rule: &Rule| keeps(call, &call.open_read(1), i, rule);
+        let asks = Asks::list(call, &shape, kept)?;
         return show(call, &call.open_read(1), &asks);
     }
     let costs = shape.costs(call, Argument::NoCost)?;

@@ -6,9 +6,8 @@
 
 use super::args::{rules_fit, Given, Grammar, Shape};
 use super::error::{Argument, Error};
-use crate::limit::codec::is_name;
 use crate::limit::{Bucket, Rule};
-use crate::policy::{self, Set};
+use crate::policy::{self, Policy, Set};
 use crate::server::{config, Call};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,26 +19,21 @@ pub(crate) fn set(call: &Call) {
 }
 
 fn store(call: &Call) -> Result<(), Error> {
-    let name = call.arg(2);
     let shape = Shape::list(call, 3, Grammar::POLICY)?;
     if shape.rule_count() == 0 {
         return Err(Error::Syntax);
     }
-    if !is_name(name) {
-        return Err(Error::of(Argument::PolicyName));
+    if shape.names_policy() {
+        return Err(Error::of(Argument::PolicyInPolicy));
     }
-    rules_fit(shape.rule_count())?;
+    let name = name(call, 2)?;
     let kept = policy::get(name);
     let is_kept = |i: usize, rule: &Rule| {
         kept.as_ref().is_some_and(|policy| policy.rules.get(i) == Some(rule))
     };
-    let mut rules = Vec::new();
-    for given in shape.rules(call, config::slide_max_log(), is_kept)?.all() {
-        match given {
-            Given::Rule(rule) => rules.push(*rule),
-            Given::Policy(_) => return Err(Error::of(Argument::PolicyInPolicy)),
-        }
-    }
+    let given = shape.rules(call, config::slide_max_log(), is_kept)?;
+    rules_fit(given.len())?;
+    let rules: Vec<Rule> = given.all().iter().filter_map(Given::rule).collect();
     let most = config::max_policies();
     match policy::set(name, &rules, shape.shadow(), most) {
         Set::Unchanged => Ok(()),
@@ -51,8 +45,25 @@ fn store(call: &Call) -> Result<(), Error> {
     }
 }
 
+/// The word as a name that a policy may have.
+fn name(call: &Call, word: usize) -> Result<&[u8], Error> {
+    let name = call.arg(word);
+    if policy::is_name(name) {
+        Ok(name)
+    } else {
+        Err(Error::of(Argument::PolicyName))
+    }
+}
+
 pub(crate) fn get(call: &Call) {
-    let Some(policy) = policy::get(call.arg(2)) else { return call.null_array() };
+    match name(call, 2).map(policy::get) {
+        Ok(Some(policy)) => show(call, &policy),
+        Ok(None) => call.null_array(),
+        Err(error) => error.answer(call),
+    }
+}
+
+fn show(call: &Call, policy: &Policy) {
     let int = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     call.map(6);
     call.bytes(b"rules");
@@ -74,12 +85,17 @@ pub(crate) fn get(call: &Call) {
 }
 
 pub(crate) fn del(call: &Call) {
-    let names = (2..call.argc()).map(|i| call.arg(i));
-    let (gone, change) = policy::delete(names);
-    if gone > 0 {
-        call.replicate_policy(&change);
+    let names: Result<Vec<_>, _> = (2..call.argc()).map(|i| name(call, i)).collect();
+    match names {
+        Ok(names) => {
+            let (gone, change) = policy::delete(names.into_iter());
+            if gone > 0 {
+                call.replicate_policy(&change);
+            }
+            call.int(gone);
+        }
+        Err(error) => error.answer(call),
     }
-    call.int(gone);
 }
 
 pub(crate) fn list(call: &Call) {

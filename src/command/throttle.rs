@@ -9,9 +9,9 @@
 
 use super::args::integer;
 use super::asks::Asks;
-use super::charge::{decide_on, one_key};
+use super::charge::{decide_on, one_rule};
 use super::error::{Argument, Error};
-use crate::limit::{Bucket, Row, Rule, Wait, MAX_AMOUNT, MAX_DURATION_MS};
+use crate::limit::{Ask, Bucket, Row, Rule, Wait, MAX_AMOUNT, MAX_DURATION_MS};
 use crate::server::Call;
 
 /// The longest period in seconds.
@@ -37,16 +37,14 @@ fn decide(call: &Call) -> Result<(Row, u64), Error> {
     let bucket = Bucket::new(max_burst.saturating_add(1), count, period.saturating_mul(1_000));
     let rule = Rule::Token(bucket.ok_or(Error::of(Argument::Refill))?);
     let quantity = if call.argc() > 5 { argument(5, "quantity", 0, MAX_AMOUNT)? } else { 1 };
-    let mut asks = Asks::kept(&[rule], &[quantity])?;
-    asks.plain = true;
-    let (rows, jitter) = if quantity == 0 {
-        let key = call.open_write(1);
-        let decision = decide_on(&key, &asks, call.now())?;
-        (super::reply::collect(decision.rows(true, false)), 0)
-    } else {
-        one_key(call, &asks)?
-    };
-    rows.all().first().map(|row| (*row, jitter)).ok_or(Error::Bug)
+    let ask = Ask { rule, cost: quantity, shadow: false };
+    if quantity > 0 {
+        return one_rule(call, ask, false);
+    }
+    let key = call.open_write(1);
+    let asks = Asks::one(ask, false);
+    let row = decide_on(&key, &asks, call.now())?.rows(true, false).next();
+    row.map(|row| (row, 0)).ok_or(Error::Bug)
 }
 
 fn reply(call: &Call, row: &Row, jitter: u64) {

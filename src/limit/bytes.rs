@@ -63,6 +63,21 @@ impl Bytes {
         self.byte(value as u8);
     }
 
+    /// Appends the low `len` bytes of a number, at most 8.
+    #[inline]
+    pub fn le(&mut self, value: u64, len: usize) {
+        if self.spilled.is_empty() {
+            if let Some(room) =
+                self.inline.get_mut(self.len..).and_then(<[u8]>::first_chunk_mut::<8>)
+            {
+                *room = value.to_le_bytes();
+                self.len = self.len.saturating_add(len.min(8));
+                return;
+            }
+        }
+        self.bytes(value.to_le_bytes().get(..len).unwrap_or(&[]));
+    }
+
     /// Appends a large number.
     pub fn u128(&mut self, mut value: u128) {
         while value > u128::from(u64::MAX >> 1) {
@@ -120,6 +135,29 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// A number of `len` bytes, at most 8; none of them may be in vain.
+    #[inline]
+    pub fn le(&mut self, len: usize) -> Option<u64> {
+        let value = if let Some(chunk) = self.0.first_chunk::<8>() {
+            let value = u64::from_le_bytes(*chunk) & MASKS.get(len)?;
+            self.0 = self.0.get(len..)?;
+            value
+        } else {
+            let mut chunk = [0; 8];
+            chunk.get_mut(..len)?.copy_from_slice(self.take(len)?);
+            u64::from_le_bytes(chunk)
+        };
+        (size(value) == len).then_some(value)
+    }
+
+    /// A number of eight bytes.
+    #[inline]
+    pub fn le_fixed(&mut self) -> Option<u64> {
+        let (chunk, rest) = self.0.split_first_chunk::<8>()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*chunk))
+    }
+
     /// A large number.
     pub fn u128(&mut self) -> Option<u128> {
         let mut value = 0;
@@ -148,3 +186,23 @@ impl<'a> Reader<'a> {
         usize::try_from(self.u64()?).ok()
     }
 }
+
+/// How many bytes a number takes without leading zeros; none for 0.
+#[inline]
+#[must_use]
+pub const fn size(value: u64) -> usize {
+    (64_u32.wrapping_sub(value.leading_zeros()).wrapping_add(7) >> 3) as usize
+}
+
+/// The low 0 to 8 bytes.
+const MASKS: [u64; 9] = [
+    0,
+    0xff,
+    0xffff,
+    0xff_ffff,
+    0xffff_ffff,
+    0xff_ffff_ffff,
+    0xffff_ffff_ffff,
+    0xff_ffff_ffff_ffff,
+    u64::MAX,
+];

@@ -20,7 +20,7 @@ use super::limiter::Limiter;
 use super::log::Log;
 use super::slide::Edit;
 use super::time::Millis;
-use super::MAX_COUNT;
+use super::{Rule, MAX_COUNT};
 
 const FLAG_EXPIRE: u8 = 1;
 const PART_SAME: u8 = 0;
@@ -80,39 +80,57 @@ pub struct Change {
 impl Change {
     /// The bytes for replicas and AOF. `limiter` is the one changed.
     pub fn encode(&self, limiter: &Limiter, expire_at: Option<Millis>, out: &mut Bytes) {
-        encode_head(limiter, expire_at, out);
+        encode_head(expire_at, out);
+        out.bytes(limiter.packed());
         for (part, log) in self.logs.all().iter().zip(limiter.logs()) {
-            match part {
-                LogPart::Same(totals) => {
-                    out.byte(PART_SAME);
-                    totals.write(out);
-                }
-                LogPart::Whole => {
-                    out.byte(PART_WHOLE);
-                    codec::pack_log(out, log);
-                }
-                LogPart::Edited(before, edit, after) => {
-                    out.byte(PART_EDITED);
-                    before.write(out);
-                    encode_edit(edit, out);
-                    after.write(out);
-                }
+            part.encode(log, out);
+        }
+    }
+}
+
+impl LogPart {
+    pub fn encode(&self, log: &Log, out: &mut Bytes) {
+        match self {
+            Self::Same(totals) => {
+                out.byte(PART_SAME);
+                totals.write(out);
+            }
+            Self::Whole => {
+                out.byte(PART_WHOLE);
+                codec::pack_log(out, log);
+            }
+            Self::Edited(before, edit, after) => {
+                out.byte(PART_EDITED);
+                before.write(out);
+                encode_edit(edit, out);
+                after.write(out);
             }
         }
     }
 }
 
-fn encode_head(limiter: &Limiter, expire_at: Option<Millis>, out: &mut Bytes) {
+/// What a TTL may be set ahead of need: an eighth of a full reset, so that a busy key sends a new
+/// TTL only now and then; nothing for a fixed window, whose end does not move.
+pub(super) fn slack_ms(rule: &Rule) -> u64 {
+    match rule {
+        Rule::Fixed(_) => 0,
+        _ => rule.full_reset_ms() >> 3,
+    }
+}
+
+/// Begins a change; the packed list follows.
+#[inline]
+pub(super) fn encode_head(expire_at: Option<Millis>, out: &mut Bytes) {
     out.byte(if expire_at.is_some() { FLAG_EXPIRE } else { 0 });
     if let Some(at) = expire_at {
         out.i64(at);
     }
-    out.bytes(limiter.packed());
 }
 
 /// The bytes that set a key to `limiter` whatever it holds (a rewritten AOF).
 pub fn encode_whole(limiter: &Limiter, out: &mut Bytes) {
-    encode_head(limiter, None, out);
+    encode_head(None, out);
+    out.bytes(limiter.packed());
     for log in limiter.logs() {
         out.byte(PART_WHOLE);
         codec::pack_log(out, log);

@@ -2,17 +2,22 @@
 //!
 //! ```text
 //!   packed  = header [ count asked [names versions] ] rule+ ;  header = format << 4 | flags
-//!   rule    = tag settings [ state ]             ;  tag = algorithm | has state | has option
-//!   TOKEN, LEAKY  capacity rate period           ;  state: used mark [ cut ]
-//!   SLIDE         limit window [ blocks ]        ;  state: a log, which stands elsewhere
-//!   FIXED         limit window [ offset ]        ;  state: begin count
+//!   rule    = tag sizes sizes a b c d [ state ]             ;  tag = algorithm | flags
+//!
+//!             a         b       c         d            state
+//!   TOKEN     capacity  rate    period    used         mark [ used / 2^64 ] [ cut ]
+//!   LEAKY     capacity  rate    period    used         mark [ used / 2^64 ] [ cut ]
+//!   FIXED     limit     window  [offset]  count        begin
+//!   SLIDE     limit     window  [blocks]  -            a log, which stands elsewhere
 //! ```
 //!
-//! Numbers are LEB128: seven bits a byte, low ones first. Whatever is read is checked against the
-//! same bounds as an argument; bytes that break one are refused as a whole. A list of one rule
-//! without policies, by far the most common, goes without count and names.
+//! The numbers a to d take as many bytes as they need, low ones first; `sizes` says how many, four
+//! bits each. Marks take eight bytes. So a state is read and written by a few whole words, and yet
+//! a limiter is small. Count, names and whatever is rare are LEB128. What is read is checked
+//! against the same bounds as an argument; bytes that break one are refused as a whole. A list of
+//! one rule without policies, by far the most common, goes without count and names.
 
-use super::bytes::{Bytes, Reader};
+use super::bytes::{size, Bytes, Reader};
 use super::few::Few;
 use super::fixed::{Count, Fixed};
 use super::level::{Bucket, Level, MAX_LEVEL};
@@ -24,19 +29,16 @@ use super::{Algorithm, Rule, MAX_COUNT, MAX_RULES};
 const FORMAT: u8 = 1;
 const FLAG_LIST: u8 = 1;
 const FLAG_TRAIL: u8 = 2;
+/// The rule is not as good as new.
 const TAG_STATE: u8 = 4;
+/// ALIGN or BLOCKS was given; a bucket has a part cut off.
 const TAG_OPTION: u8 = 8;
+/// The used part of a bucket exceeds 64 bits.
+const TAG_WIDE: u8 = 16;
 /// Stamps of a log lie within this many milliseconds of the epoch (140,000 years).
 const MAX_STAMP: u64 = 1 << 52;
 /// A policy's name has at most this many bytes.
-const MAX_NAME: usize = 64;
-
-/// Whether `word` is a policy's name: 1 to 64 of `A-Z a-z 0-9 _ . -`.
-#[must_use]
-pub fn is_name(word: &[u8]) -> bool {
-    (1..=MAX_NAME).contains(&word.len())
-        && word.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
-}
+pub const MAX_NAME: usize = 64;
 
 /// A list as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +98,8 @@ impl<'a> Trail<'a> {
         let mut versions = Reader(self.versions);
         let (mut next, mut bytes) = (0, 0_usize);
         for (at, name) in self.each() {
-            if at < next || at >= positions || !is_name(name) || versions.u64().is_none() {
+            let named = (1..=MAX_NAME).contains(&name.len());
+            if at < next || at >= positions || !named || versions.u64().is_none() {
                 return false;
             }
             next = at.saturating_add(1);
@@ -127,49 +130,90 @@ pub fn pack(out: &mut Bytes, slots: &[Slot], asked: usize, trail: Trail<'_>) {
     }
 }
 
+/// Writes a list of one rule without policies.
+#[inline]
+pub fn pack_one(out: &mut Bytes, slot: &Slot) {
+    out.byte(FORMAT << 4);
+    pack_slot(out, slot);
+}
+
+#[inline]
 fn pack_slot(out: &mut Bytes, slot: &Slot) {
-    let state = if slot.state == State::Fresh { 0 } else { TAG_STATE };
-    let option = |given: bool| if given { TAG_OPTION } else { 0 };
-    let tag = slot.rule.algorithm() as u8 | state;
-    match slot.rule {
+    let (a, b, c, option) = match slot.rule {
         Rule::Token(b) | Rule::Leaky(b) => {
             let cut = matches!(slot.state, State::Level(l) if l.cut > 0);
-            out.byte(tag | option(cut));
-            out.u64(b.capacity());
-            out.u64(b.rate());
-            out.u64(b.period_ms());
+            (b.capacity(), b.rate(), b.period_ms(), cut)
         }
         Rule::Slide(s) => {
-            out.byte(tag | option(s.blocks().is_some()));
-            out.u64(s.limit());
-            out.u64(s.window_ms());
-            if let Some(blocks) = s.blocks() {
-                out.u64(u64::from(blocks));
-            }
+            let blocks = s.blocks();
+            (s.limit(), s.window_ms(), u64::from(blocks.unwrap_or(0)), blocks.is_some())
         }
         Rule::Fixed(f) => {
-            out.byte(tag | option(f.align_ms().is_some()));
-            out.u64(f.limit());
-            out.u64(f.window_ms());
-            if let Some(offset) = f.align_ms() {
-                out.i64(offset);
+            let offset = f.align_ms();
+            (f.limit(), f.window_ms(), zigzag(offset.unwrap_or(0)), offset.is_some())
+        }
+    };
+    let mut tag = slot.rule.algorithm() as u8;
+    if option {
+        tag |= TAG_OPTION;
+    }
+    let (mut d, mut wide) = (0, 0);
+    match slot.state {
+        State::Fresh => {}
+        State::Log(_) => tag |= TAG_STATE,
+        State::Level(l) => {
+            tag |= TAG_STATE;
+            (d, wide) = (l.used as u64, (l.used >> 64) as u64);
+            if wide > 0 {
+                tag |= TAG_WIDE;
             }
         }
+        State::Count(count) => {
+            tag |= TAG_STATE;
+            d = count.count;
+        }
     }
+    let (na, nb, nc, nd) = (size(a), size(b), size(c), size(d));
+    out.byte(tag);
+    out.byte((na | nb << 4) as u8);
+    out.byte((nc | nd << 4) as u8);
+    out.le(a, na);
+    out.le(b, nb);
+    out.le(c, nc);
+    out.le(d, nd);
     match slot.state {
         State::Fresh | State::Log(_) => {}
         State::Level(l) => {
-            out.u128(l.used);
-            out.i64(l.mark);
+            out.le(l.mark.cast_unsigned(), 8);
+            if wide > 0 {
+                out.le(wide, 8);
+            }
             if l.cut > 0 {
                 out.u128(l.cut);
             }
         }
-        State::Count(c) => {
-            out.i64(c.begin);
-            out.u64(c.count);
-        }
+        State::Count(count) => out.le(count.begin.cast_unsigned(), 8),
     }
+}
+
+const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
+}
+
+const fn unzigzag(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg()
+}
+
+/// Reads a list of one rule without policies; `None` if it is another list.
+#[inline]
+#[must_use]
+pub fn unpack_one(bytes: &[u8]) -> Option<Slot> {
+    let mut from = Reader(bytes);
+    if from.byte()? != FORMAT << 4 {
+        return None;
+    }
+    let slot = read_slot(&mut from, &mut 0)?;
+    from.0.is_empty().then_some(slot)
 }
 
 /// Reads a list that fills `bytes` to the end.
@@ -210,60 +254,64 @@ pub fn read_list<'a>(from: &mut Reader<'a>) -> Option<List<'a>> {
     Some(List { slots, asked, trail })
 }
 
+#[inline]
 fn read_slot(from: &mut Reader<'_>, logs: &mut usize) -> Option<Slot> {
     let tag = from.byte()?;
-    if tag & !(3 | TAG_STATE | TAG_OPTION) != 0 {
+    if tag & !(3 | TAG_STATE | TAG_OPTION | TAG_WIDE) != 0 {
         return None;
     }
-    let option = tag & TAG_OPTION != 0;
+    let (stateful, option, wide) =
+        (tag & TAG_STATE != 0, tag & TAG_OPTION != 0, tag & TAG_WIDE != 0);
+    let (low, high) = (from.byte()?, from.byte()?);
+    let a = from.le(usize::from(low & 15))?;
+    let b = from.le(usize::from(low >> 4))?;
+    let c = from.le(usize::from(high & 15))?;
+    let d = from.le(usize::from(high >> 4))?;
     let algorithm = *Algorithm::ALL.get(usize::from(tag & 3))?;
-    let first = from.u64()?;
-    let second = from.u64()?;
-    let rule = match algorithm {
-        Algorithm::Token => Rule::Token(Bucket::new(first, second, from.u64()?)?),
-        Algorithm::Leaky => Rule::Leaky(Bucket::new(first, second, from.u64()?)?),
-        Algorithm::Slide => {
-            let blocks = if option { Some(u16::try_from(from.u64()?).ok()?) } else { None };
-            Rule::Slide(Slide::new(first, second, blocks)?)
-        }
-        Algorithm::Fixed => {
-            let align = if option { Some(from.i64()?) } else { None };
-            Rule::Fixed(Fixed::new(first, second, align)?)
-        }
-    };
-    let state = match algorithm {
-        _ if tag & TAG_STATE == 0 => {
-            let cut = option && matches!(algorithm, Algorithm::Token | Algorithm::Leaky);
-            if cut {
-                return None;
-            }
-            State::Fresh
-        }
+    match algorithm {
         Algorithm::Token | Algorithm::Leaky => {
-            let used = from.u128()?;
-            let mark = from.i64()?;
-            let cut = if option { from.u128()? } else { 0 };
-            let (Rule::Token(bucket) | Rule::Leaky(bucket)) = rule else { return None };
-            if used > bucket.deepest() || cut > MAX_LEVEL || option != (cut > 0) {
-                return None;
+            let bucket = Bucket::new(a, b, c)?;
+            let rule = match algorithm {
+                Algorithm::Token => Rule::Token(bucket),
+                _ => Rule::Leaky(bucket),
+            };
+            if !stateful {
+                return (!option && !wide && d == 0).then_some(Slot { rule, state: State::Fresh });
             }
-            State::Level(Level { used, cut, mark })
-        }
-        Algorithm::Slide => {
-            let log = *logs;
-            *logs = logs.saturating_add(1);
-            State::Log(log)
+            let mark = from.le_fixed()?.cast_signed();
+            let high = if wide { from.le_fixed()? } else { 0 };
+            let cut = if option { from.u128()? } else { 0 };
+            let used = u128::from(high) << 64 | u128::from(d);
+            let ok = used <= bucket.deepest()
+                && cut <= MAX_LEVEL
+                && option == (cut > 0)
+                && wide == (high > 0);
+            ok.then_some(Slot { rule, state: State::Level(Level { used, cut, mark }) })
         }
         Algorithm::Fixed => {
-            let begin = from.i64()?;
-            let count = from.u64()?;
-            if count > MAX_COUNT {
+            let align = option.then_some(unzigzag(c));
+            let rule = Rule::Fixed(Fixed::new(a, b, align)?);
+            if wide || (!option && c != 0) || (!stateful && d != 0) || d > MAX_COUNT {
                 return None;
             }
-            State::Count(Count { begin, count })
+            let state = if stateful {
+                State::Count(Count { begin: from.le_fixed()?.cast_signed(), count: d })
+            } else {
+                State::Fresh
+            };
+            Some(Slot { rule, state })
         }
-    };
-    Some(Slot { rule, state })
+        Algorithm::Slide => {
+            let blocks = if option { Some(u16::try_from(c).ok()?) } else { None };
+            let rule = Rule::Slide(Slide::new(a, b, blocks)?);
+            if wide || d != 0 || (!option && c != 0) {
+                return None;
+            }
+            let state = if stateful { State::Log(*logs) } else { State::Fresh };
+            *logs = logs.saturating_add(usize::from(stateful));
+            Some(Slot { rule, state })
+        }
+    }
 }
 
 /// Writes a whole log: how many entries, then each one's distance to the one before, and its cost.

@@ -11,11 +11,12 @@
 //! `Decision::commit` writes, and only what changed. Nothing is written twice: the states that the
 //! reply shows are the states that are stored.
 
+use super::algorithm::Charge;
 use super::codec::{List, Slot, Trail};
 use super::few::Few;
 use super::limiter::Limiter;
 use super::log::Log;
-use super::position::{Asked, Next, Position, Settled};
+use super::position::{Asked, NextSlot, Position, Settled};
 use super::time::Micros;
 use super::write::Write;
 use super::{Algorithm, Row, Rule, Wait};
@@ -220,7 +221,8 @@ impl<'r> Decision<'_, 'r> {
         if !charged && !repaired && !changed {
             return None;
         }
-        let next = |p: &Position| p.next(self.logs, cost(p), self.now, self.request.max_log);
+        let max_log = self.request.max_log;
+        let next = |p: &Position| p.next(self.logs, Charge { cost: cost(p), max_log }, self.now);
         let slots = if charged {
             let asked = self.request.asks.len();
             let live =
@@ -231,7 +233,7 @@ impl<'r> Decision<'_, 'r> {
             // has; it changes neither the length of the list nor the policies.
             Few::make(self.kept.len(), |i| {
                 let own = all.get(i).filter(|p| p.kept.is_some());
-                own.map(next).or_else(|| self.kept.get(i).map(Next::same))
+                own.map(next).or_else(|| self.kept.get(i).map(NextSlot::same))
             })?
         };
         let (asked, trail) = if charged {

@@ -69,6 +69,23 @@ impl Limiter {
         }
     }
 
+    /// The first log, to be changed in place.
+    pub(super) fn log_mut(&mut self) -> Option<&mut Log> {
+        match &mut self.0 {
+            Repr::Small { .. } => None,
+            Repr::Large(large) => large.logs.first_mut(),
+        }
+    }
+
+    /// Replaces the bytes of a limiter that keeps its logs.
+    pub(super) fn set_packed(&mut self, packed: &[u8]) {
+        if let Repr::Large(large) = &mut self.0 {
+            large.packed.clear();
+            large.packed.reserve_exact(packed.len());
+            large.packed.extend_from_slice(packed);
+        }
+    }
+
     /// Takes the logs out, to be changed and put back with `put`.
     pub(super) fn take_logs(&mut self) -> Vec<Log> {
         match &mut self.0 {
@@ -81,10 +98,8 @@ impl Limiter {
     pub(super) fn put(&mut self, packed: &[u8], logs: Vec<Log>) {
         match &mut self.0 {
             Repr::Large(large) if !logs.is_empty() || packed.len() > INLINE => {
-                large.packed.clear();
-                large.packed.reserve_exact(packed.len());
-                large.packed.extend_from_slice(packed);
                 large.logs = logs;
+                self.set_packed(packed);
             }
             _ => *self = Self::new(packed, logs),
         }

@@ -12,6 +12,7 @@
 //! `blocks` share the ring of `log`; `fixed` stands alone. `layers` decides lists of rules all or
 //! nothing. `codec` holds the bytes of a stored list, `change` those that travel to replicas.
 
+mod algorithm;
 pub mod blocks;
 pub mod bytes;
 pub mod change;
@@ -30,6 +31,7 @@ mod position;
 mod proofs;
 pub mod refund;
 pub mod slide;
+pub mod solo;
 pub mod time;
 mod token;
 pub mod write;

@@ -1,22 +1,12 @@
 //! One position of a list under decision: a rule, what its state amounts to, and what follows.
 
+use super::algorithm::{Base, Charge, Next};
 use super::codec::{Slot, State};
-use super::fixed::Count;
 use super::layers::Ask;
-use super::level::Level;
 use super::log::{self, Log};
-use super::slide::{self, Edit, Seen};
+use super::slide::Edit;
 use super::time::Micros;
-use super::{leaky, token, Fixed, Rule, Wait};
-
-/// What a rule's state amounts to at one moment, under the settings it is read with.
-#[derive(Clone, Debug)]
-pub enum Base {
-    Fresh,
-    Level(Level),
-    Count(Count),
-    Log(Seen),
-}
+use super::{Rule, Wait};
 
 /// A stored rule brought to `now` under its own settings.
 #[derive(Clone, Debug)]
@@ -50,66 +40,16 @@ pub struct Asked {
 
 impl Settled {
     pub fn of(slot: &Slot, logs: &[Log], now: Micros) -> Option<Self> {
-        let (base, repaired) = match (slot.rule, slot.state) {
-            (_, State::Fresh) => (Base::Fresh, false),
-            (Rule::Token(b) | Rule::Leaky(b), State::Level(level)) => {
-                let (level, repaired) = b.settle(level, now);
-                (level.map_or(Base::Fresh, Base::Level), repaired)
-            }
-            (Rule::Fixed(f), State::Count(count)) => {
-                let (count, repaired) = f.settle(count, now);
-                (count.map_or(Base::Fresh, Base::Count), repaired)
-            }
-            (Rule::Slide(s), State::Log(i)) => {
-                let (seen, repaired) = slide::settle(&s, logs.get(i)?, now);
-                (seen.map_or(Base::Fresh, Base::Log), repaired)
-            }
-            _ => return None,
-        };
+        let (base, repaired) = slot.rule.settle(&slot.state, log_of(slot, logs), now)?;
         Some(Self { base, repaired })
     }
 }
 
-impl Base {
-    pub const fn is_fresh(&self) -> bool {
-        matches!(self, Self::Fresh)
-    }
-
-    pub const fn level(&self) -> Option<Level> {
-        match self {
-            Self::Level(level) => Some(*level),
-            _ => None,
-        }
-    }
-
-    pub const fn count(&self) -> Option<Count> {
-        match self {
-            Self::Count(count) => Some(*count),
-            _ => None,
-        }
-    }
-
-    pub const fn seen(&self) -> Option<&Seen> {
-        match self {
-            Self::Log(seen) => Some(seen),
-            _ => None,
-        }
-    }
-
-    /// Reads the state under other settings of the same algorithm.
-    fn carry(self, kept: &Rule, new: &Rule, log: &Log, now: Micros) -> Self {
-        match (kept, new, self) {
-            (Rule::Token(b) | Rule::Leaky(b), Rule::Token(n) | Rule::Leaky(n), Self::Level(l)) => {
-                Self::Level(b.carry(n, l))
-            }
-            (Rule::Fixed(_), Rule::Fixed(n), Self::Count(c)) => {
-                Fixed::carry(n, c, now).map_or(Self::Fresh, Self::Count)
-            }
-            (Rule::Slide(k), Rule::Slide(n), Self::Log(seen)) => {
-                slide::carry(k, n, seen, log, now).map_or(Self::Fresh, Self::Log)
-            }
-            _ => Self::Fresh,
-        }
+/// The log of a slot, an empty one if it has none.
+fn log_of<'a>(slot: &Slot, logs: &'a [Log]) -> &'a Log {
+    match slot.state {
+        State::Log(i) => logs.get(i).unwrap_or(&log::EMPTY),
+        _ => &log::EMPTY,
     }
 }
 
@@ -135,7 +75,7 @@ impl Position {
         let wait = if force || ask.cost == 0 {
             Wait::Now
         } else {
-            Wait::of(position.wait_ms(logs, ask.cost, now))
+            rule.wait(&position.base, position.log(logs), ask.cost, now)
         };
         position.ask = Some(Asked { cost: ask.cost, shadow: ask.shadow, wait });
         position
@@ -150,7 +90,8 @@ impl Position {
         Self { rule: slot.rule, base, kept: Some(slot), repaired, changed: false, ask: None }
     }
 
-    pub fn log_index(&self) -> Option<usize> {
+    /// The number of the log that carries on here.
+    pub const fn log_index(&self) -> Option<usize> {
         match self.kept {
             Some(Slot { state: State::Log(i), .. }) => Some(i),
             _ => None,
@@ -159,88 +100,40 @@ impl Position {
 
     /// The log that carries on here, else an empty one.
     pub fn log<'a>(&self, logs: &'a [Log]) -> &'a Log {
-        self.log_index().and_then(|i| logs.get(i)).unwrap_or(&log::EMPTY)
+        self.kept.as_ref().map_or(&log::EMPTY, |slot| log_of(slot, logs))
     }
 
-    fn wait_ms(&self, logs: &[Log], cost: u64, now: Micros) -> Option<u64> {
-        match &self.rule {
-            Rule::Token(b) | Rule::Leaky(b) => b.wait_ms(self.base.level(), cost),
-            Rule::Slide(s) => slide::wait_ms(s, self.base.seen(), self.log(logs), cost, now),
-            Rule::Fixed(f) => f.wait_ms(self.base.count(), cost, now),
-        }
-    }
-
-    /// Calls of cost 1 that would pass, and milliseconds until as good as new, without a charge.
     pub fn standing(&self, logs: &[Log], now: Micros) -> (u64, u64) {
-        match &self.rule {
-            Rule::Token(b) | Rule::Leaky(b) => {
-                let level = self.base.level();
-                (b.remaining(level), b.reset_ms(level))
-            }
-            Rule::Slide(s) => slide::standing(s, self.base.seen(), self.log(logs), now),
-            Rule::Fixed(f) => {
-                let count = self.base.count();
-                (f.remaining(count), f.reset_ms(count, now))
-            }
-        }
+        self.rule.standing(&self.base, self.log(logs), now)
     }
 
-    /// The same after `cost` more was charged.
     pub fn charged(&self, logs: &[Log], cost: u64, now: Micros) -> (u64, u64) {
-        match &self.rule {
-            Rule::Token(b) | Rule::Leaky(b) => {
-                let level = Some(b.charge(self.base.level(), cost, now));
-                (b.remaining(level), b.reset_ms(level))
-            }
-            Rule::Slide(s) => slide::charged(s, self.base.seen(), self.log(logs), cost, now),
-            Rule::Fixed(f) => {
-                let count = Some(Fixed::charge(self.base.count(), cost, now));
-                (f.remaining(count), f.reset_ms(count, now))
-            }
-        }
+        self.rule.charged(&self.base, self.log(logs), cost, now)
     }
 
     pub fn delay_ms(&self) -> u64 {
-        match &self.rule {
-            Rule::Token(b) => token::delay_ms(b, self.base.level()),
-            Rule::Leaky(b) => leaky::delay_ms(b, self.base.level()),
-            Rule::Slide(_) | Rule::Fixed(_) => 0,
-        }
+        self.rule.delay_ms(&self.base)
     }
 
-    /// What is stored here after the call; `cost` is 0 where nothing is charged.
-    pub fn next(&self, logs: &[Log], cost: u64, now: Micros, max_log: u64) -> Next {
-        let touched = self.repaired || self.changed;
-        let state = match (&self.rule, self.kept) {
-            (_, Some(slot)) if cost == 0 && !touched => NextState::Same(slot.state),
-            (Rule::Token(b) | Rule::Leaky(b), _) if cost > 0 => {
-                NextState::Small(State::Level(b.charge(self.base.level(), cost, now)))
+    /// What is stored here after the call; a cost of 0 charges nothing.
+    pub fn next(&self, logs: &[Log], charge: Charge, now: Micros) -> NextSlot {
+        if let Some(slot) = &self.kept {
+            if charge.cost == 0 && !self.repaired && !self.changed {
+                return NextSlot::same(slot);
             }
-            (Rule::Fixed(_), _) if cost > 0 => {
-                NextState::Small(State::Count(Fixed::charge(self.base.count(), cost, now)))
-            }
-            (Rule::Slide(s), kept) if cost > 0 || !self.base.is_fresh() => {
-                let kept = match kept {
-                    Some(Slot { rule: Rule::Slide(kept), .. }) => kept,
-                    _ => *s,
-                };
-                let (seen, log) = (self.base.seen(), self.log(logs));
-                let most = s.limit().max(max_log);
-                NextState::Log(self.log_index(), slide::edit(s, &kept, seen, log, cost, now, most))
-            }
-            _ => NextState::Small(match &self.base {
-                Base::Level(level) => State::Level(*level),
-                Base::Count(count) => State::Count(*count),
-                Base::Fresh | Base::Log(_) => State::Fresh,
-            }),
+        }
+        let kept = self.kept.as_ref().map(|slot| &slot.rule);
+        let state = match self.rule.next(kept, &self.base, self.log(logs), charge, now) {
+            Next::Small(state) => NextState::Small(state),
+            Next::Log(edit) => NextState::Log(self.log_index(), edit),
         };
-        Next { rule: self.rule, state }
+        NextSlot { rule: self.rule, state }
     }
 }
 
 /// What a position holds after a write.
 #[derive(Clone, Copy, Debug)]
-pub struct Next {
+pub struct NextSlot {
     pub rule: Rule,
     pub state: NextState,
 }
@@ -255,7 +148,7 @@ pub enum NextState {
     Log(Option<usize>, Edit),
 }
 
-impl Next {
+impl NextSlot {
     /// Whether nothing is used here after the write.
     pub fn is_fresh(&self, log: &Log) -> bool {
         match &self.state {
@@ -264,7 +157,7 @@ impl Next {
         }
     }
 
-    pub fn same(slot: &Slot) -> Self {
+    pub const fn same(slot: &Slot) -> Self {
         Self { rule: slot.rule, state: NextState::Same(slot.state) }
     }
 }

@@ -1,11 +1,12 @@
 //! Giving cost back, under the settings that the key holds.
 
+use super::algorithm::{Base, Charge};
 use super::codec::State;
 use super::few::Few;
 use super::layers::{Refusal, Stored};
 use super::limiter::Limiter;
 use super::log::Log;
-use super::position::{Base, Next, NextState, Position, Settled};
+use super::position::{NextSlot, NextState, Position, Settled};
 use super::slide;
 use super::time::{start_of_ms, Micros, Millis};
 use super::write::Write;
@@ -70,9 +71,9 @@ pub fn refund(
         let next = match give_back(&position, limiter.logs(), cost, moment) {
             Some(state) => {
                 given = true;
-                Next { rule: position.rule, state }
+                NextSlot { rule: position.rule, state }
             }
-            None => position.next(limiter.logs(), 0, now, 0),
+            None => position.next(limiter.logs(), Charge { cost: 0, max_log: 0 }, now),
         };
         if !next.is_fresh(position.log(limiter.logs())) {
             live = live.max(i.saturating_add(1));

@@ -1,19 +1,19 @@
 //! Carrying a decided write out on a limiter.
 
 use super::bytes::Bytes;
-use super::change::{Change, LogPart, Totals};
+use super::change::{self, Change, LogPart, Totals};
 use super::codec::{self, Slot, State, Trail};
 use super::few::Few;
 use super::limiter::Limiter;
 use super::log::Log;
-use super::position::{Next, NextState};
+use super::position::{NextSlot, NextState};
 use super::time::{ms_until, Micros};
 use super::{slide, Rule};
 
 /// A write prepared: it no longer needs the limiter it was decided on, which is about to change.
 #[derive(Clone, Debug)]
 pub struct Write<'a> {
-    pub(super) slots: Few<Next>,
+    pub(super) slots: Few<NextSlot>,
     pub(super) asked: usize,
     /// The policies to store; `None` keeps those stored.
     pub(super) trail: Option<Trail<'a>>,
@@ -64,7 +64,7 @@ impl Write<'_> {
         // The next free place among the logs, and how many of the old ones are dealt with.
         let (mut place, mut done) = (0, 0);
         let slots = Few::make(self.slots.len(), |i| {
-            let Next { rule, state } = *self.slots.get(i)?;
+            let NextSlot { rule, state } = *self.slots.get(i)?;
             let slot = match state {
                 NextState::Same(State::Log(old)) => {
                     drop_until(logs, place, &mut done, old);
@@ -95,11 +95,8 @@ impl Write<'_> {
                 }
             };
             reset_ms = reset_ms.max(reset_of(&slot, logs, self.now));
-            let full = rule.full_reset_ms();
-            full_reset_ms = full_reset_ms.max(full);
-            if !matches!(rule, Rule::Fixed(_)) {
-                slack_ms = slack_ms.max(full >> 3);
-            }
+            full_reset_ms = full_reset_ms.max(rule.full_reset_ms());
+            slack_ms = slack_ms.max(change::slack_ms(&rule));
             Some(slot)
         });
         logs.truncate(place);

@@ -46,6 +46,7 @@ mod replicate;
 pub(crate) use alloc::ServerAlloc;
 pub(crate) use boundary::Handler;
 pub(crate) use call::{Access, Call};
+pub(crate) use entry::version;
 #[allow(unused_imports)] // for the handlers to come
 pub(crate) use key::{Key, Opened};
 #[allow(unused_imports)] // for the handlers to come

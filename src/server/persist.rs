@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// For Redis 7.0, which asks aux_load for whatever it is: there must be a string, if an empty one.
 pub(super) unsafe extern "C" fn aux_save_always(io: *mut raw::RedisModuleIO, _when: c_int) {
     guarded((), || {
-        let mut bytes = Vec::new();
-        policy::save(&mut bytes);
+        let bytes = policy::save();
         // SAFETY: the server passes a live `io`.
         unsafe { keytype::save(io, &bytes) };
     });
@@ -22,8 +21,7 @@ pub(super) unsafe extern "C" fn aux_save_always(io: *mut raw::RedisModuleIO, _wh
 /// For the others: nothing is written where there is no policy, so that such a file loads without us.
 pub(super) unsafe extern "C" fn aux_save_if_any(io: *mut raw::RedisModuleIO, _when: c_int) {
     guarded((), || {
-        let mut bytes = Vec::new();
-        policy::save(&mut bytes);
+        let bytes = policy::save();
         if !bytes.is_empty() {
             // SAFETY: the server passes a live `io`.
             unsafe { keytype::save(io, &bytes) };
@@ -143,7 +141,10 @@ unsafe extern "C" fn send_to_aof(ctx: *mut raw::RedisModuleCtx, _data: *mut c_vo
                 return send_later(ctx, AGAIN_MS);
             }
             OWED.store(false, Ordering::Relaxed);
-            policy::for_each_blob(&mut |blob| replicate::send_policy(ctx, c"bR", blob));
+            // All in one: the server would wrap several commands into a MULTI that goes to replicas too.
+            if let Some(all) = policy::whole() {
+                replicate::send_policy(ctx, c"bR", &all);
+            }
         }
     });
 }

@@ -1,0 +1,33 @@
+# The longer recipes live in scripts/.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo run build test lint fmt test-servers test-clients
+
+help: ## what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what is missing to build and run (apt; asks for nothing)
+	@scripts/setup.sh
+
+build: setup ## build the module: target/release/libredis_rl.so
+	@. scripts/env.sh && cargo build --release --locked
+
+demo: build ## a tour of every command on a private server, and a picture of one burst
+	@scripts/demo.sh
+
+run: build ## serve with the module until Ctrl-C (PORT=6379, or the next free one)
+	@scripts/run.sh
+
+fmt: ## format the code
+	@. scripts/env.sh && cargo fmt
+
+lint: setup ## check format, warnings and the rules of the house
+	@scripts/lint.sh
+
+test: lint build ## everything that is checked against the installed server
+	@scripts/test.sh
+
+test-servers: build ## the server tests on other versions (SERVERS="redis-7.4.1 valkey-9.1.2")
+	@scripts/setup.sh servers && scripts/test-servers.sh
+
+test-clients: build ## one program per client library, and the HTTP middlewares (ONLY="redis-py Express")
+	@tests/clients/run.py $(ONLY)

@@ -1,0 +1,33 @@
+<?php
+
+namespace app\middleware;
+
+use Closure;
+use think\Request;
+use think\Response;
+
+/** ThinkPHP 6 or later: a middleware for app/middleware.php or for a route. */
+class ThinkRateLimit
+{
+    private \RateLimiter $limiter;
+
+    public function __construct()
+    {
+        $redis = new \Redis();
+        $call = function (string ...$words) use ($redis) {
+            // Connects when first needed, so that a server that is down is a failure of the rule, not of the application.
+            $redis->isConnected() || $redis->pconnect('127.0.0.1', (int) (getenv('REDIS_PORT') ?: 6379), 0.5);
+            $redis->setOption(\Redis::OPT_READ_TIMEOUT, 0.5);
+            return $redis->rawCommand(...$words);
+        };
+        $this->limiter = new \RateLimiter(config('ratelimit'), $call);
+    }
+
+    public function handle(Request $request, Closure $next): Response
+    {
+        $user = $request->middleware('user'); // set by the middleware that logs in
+        [$status, $headers] = $this->limiter->decide($request->pathinfo(), $request->ip(), $user);
+        $response = $status === 200 ? $next($request) : Response::create('', 'html', $status);
+        return $response->header($headers);
+    }
+}

@@ -1,0 +1,20 @@
+<?php
+
+return [
+    'api/items' => [
+        'limits' => ['items' => 'SLIDE 100 10s'],
+        'by' => 'ip',
+        'whitelist' => ['192.0.2.7', 'monitor'],
+        'failure' => 'open',
+    ],
+    'api/login' => [
+        'limits' => ['minute' => 'SLIDE 5 1m', 'day' => 'FIXED 50 1d'],
+        'by' => 'user',
+        'failure' => 'closed',
+    ],
+    'api/export' => [
+        'limits' => ['export' => 'TOKEN 10 1 PER 1s'],
+        'by' => 'route',
+        'failure' => 'closed',
+    ],
+];

@@ -1,0 +1,43 @@
+"""A small Starlette application around the middleware: uvicorn app:app"""
+import os
+
+import redis.asyncio
+from ratelimit import RateLimit
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+RULES = {
+    "/api/items": {"limits": {"items": "SLIDE 100 10s"}, "by": "ip", "failure": "open",
+                   "whitelist": ["192.0.2.7", "monitor"]},
+    "/api/login": {"limits": {"minute": "SLIDE 5 1m", "day": "FIXED 50 1d"}, "by": "user", "failure": "closed"},
+    "/api/export": {"limits": {"export": "TOKEN 10 1 PER 1s"}, "by": "route", "failure": "closed"},
+}
+client = redis.asyncio.Redis(
+    port=int(os.environ.get("REDIS_PORT", 6379)), socket_timeout=0.5, socket_connect_timeout=0.5,
+    retry=Retry(NoBackoff(), 0),  # a charge whose reply got lost may have been made: do not send it twice
+)
+
+
+class HeaderLogin:
+    """In place of a login: the name in X-User."""
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        user = dict(scope.get("headers", ())).get(b"x-user")
+        await self.app({**scope, "user": user and user.decode()}, receive, send)
+
+
+async def page(request):
+    return PlainTextResponse(request.path_params["page"])
+
+
+app = Starlette(
+    routes=[Route("/api/{page}", page)],
+    middleware=[Middleware(HeaderLogin), Middleware(RateLimit, redis=client, rules=RULES)],
+)

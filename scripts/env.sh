@@ -1,0 +1,6 @@
+# Sourced by the other scripts: where cargo and the built module are.
+[ ! -d "${HOME:-/nowhere}/.cargo/bin" ] || PATH=$HOME/.cargo/bin:$PATH
+export PATH
+target=${CARGO_TARGET_DIR:-target}
+module=$target/release/libredis_rl.so
+server=${RL_SERVER:-redis-server}

@@ -1,0 +1,170 @@
+//! The documentation is true: every session in it is run against a real server and compared, and every link
+//! leads somewhere.
+//!
+//! A session stands in a fenced block without a language. `> ` begins a command, what follows is what
+//! `redis-cli` prints; `# 10s later` moves the clock. Each page has a server of its own, whose clock stands
+//! still, and is run from top to bottom; commands between two moves of the clock share a connection.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use support::Server;
+
+/// README.md and all below docs/.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![root.join("README.md")];
+    let mut folders = vec![root.join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("docs") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// The blocks of a page that hold sessions, as lines with their numbers.
+fn sessions(text: &str) -> Vec<Vec<(usize, &str)>> {
+    let mut found = Vec::new();
+    let mut open: Option<(&str, Vec<(usize, &str)>)> = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let Some(language) = line.strip_prefix("```") else {
+            if let Some((_, lines)) = &mut open {
+                lines.push((number, line));
+            }
+            continue;
+        };
+        match open.take() {
+            None => open = Some((language.trim(), Vec::new())),
+            Some(("", lines)) => found.push(lines),
+            Some(_) => {}
+        }
+    }
+    assert!(open.is_none(), "a fence that is never closed");
+    found
+}
+
+/// Microseconds of a line like `# 10s later`.
+fn pause(line: &str) -> Option<i64> {
+    let span = line.strip_prefix("# ")?.strip_suffix(" later")?;
+    let digits = span.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = span.split_at(digits);
+    let unit = match unit {
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => return None,
+    };
+    Some(number.parse::<i64>().ok()? * unit)
+}
+
+/// What redis-cli prints for these command lines.
+fn redis_cli(port: u16, commands: &[&str]) -> String {
+    let mut cli = Command::new("redis-cli")
+        .args(["--no-raw", "-p", &port.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("redis-cli");
+    let mut input = cli.stdin.take().expect("input");
+    for command in commands {
+        writeln!(input, "{command}").expect("input");
+    }
+    drop(input);
+    let output = cli.wait_with_output().expect("redis-cli");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Lines without what nobody sees.
+fn seen<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    lines.map(str::trim_end).filter(|line| !line.is_empty()).collect()
+}
+
+fn run(server: &Server, page: &Path, lines: &[(usize, &str)]) {
+    let mut rest = lines;
+    while let Some(((number, line), after)) = rest.split_first() {
+        if let Some(us) = pause(line) {
+            server.clock.advance(us);
+            rest = after;
+            continue;
+        }
+        let end = rest.iter().position(|(_, line)| pause(line).is_some()).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        let (commands, replies): (Vec<_>, Vec<_>) =
+            part.iter().map(|(_, line)| *line).partition(|line| line.starts_with("> "));
+        assert!(!commands.is_empty(), "{}:{number}: a session without a command", page.display());
+        let commands: Vec<&str> = commands.iter().map(|line| &line[2..]).collect();
+        let printed = redis_cli(server.port, &commands);
+        assert_eq!(
+            seen(replies.into_iter()),
+            seen(printed.lines()),
+            "{}:{number}: {commands:#?}",
+            page.display()
+        );
+        rest = after;
+    }
+}
+
+#[test]
+fn every_session_is_what_a_server_answers() {
+    let mut commands = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("page");
+        let sessions = sessions(&text);
+        commands += sessions.iter().flatten().filter(|(_, line)| line.starts_with("> ")).count();
+        if sessions.is_empty() {
+            continue;
+        }
+        let mut server = Server::start();
+        for session in &sessions {
+            run(&server, &page, session);
+        }
+        server.assert_well();
+    }
+    assert!(commands > 150, "only {commands} commands found: is the form of the sessions another?");
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("page");
+        let folder = page.parent().expect("folder");
+        for (_, link) in text.match_indices("](").map(|(at, _)| (at, &text[at + 2..])) {
+            let link = link.split(')').next().unwrap_or("");
+            if link.contains("://") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { page.clone() } else { folder.join(path) };
+            let found = fs::read_to_string(&target);
+            let found = found.unwrap_or_else(|e| panic!("{}: {link}: {e}", page.display()));
+            assert!(
+                anchor.is_empty() || found.lines().any(|line| heading(line) == anchor),
+                "{}: {link}: no such heading",
+                page.display()
+            );
+        }
+    }
+}
+
+/// The anchor that a heading gets; empty for other lines.
+fn heading(line: &str) -> String {
+    let Some(text) = line.strip_prefix('#') else { return String::new() };
+    text.trim_start_matches('#')
+        .trim()
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+        .map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() })
+        .collect()
+}
