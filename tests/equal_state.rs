@@ -94,7 +94,9 @@ fn picture_all(server: &Server) -> Vec<Picture> {
 fn assert_nothing_refused(server: &Server) {
     server.assert_log_clean();
     let log = server.whole_log();
-    assert!(!log.contains("refused"), "{}", server.log());
+    for word in [" was refused", ": refused"] {
+        assert!(!log.contains(word), "{}", server.log());
+    }
 }
 
 #[test]

@@ -11,13 +11,13 @@ use super::client::{is_error, show, six, split};
 /// One way to write a limit of `limit` that does not refill within a test. All keys share a hash tag.
 pub fn lines(tag: &str, limit: i64) -> Vec<String> {
     [
-        "RL.TOKEN {#}:token @ 1 PER 10d",
-        "RL.LEAKY {#}:leaky @ 1 PER 10d",
+        "RL.TOKEN {#}:token @ 1 PER 5d",
+        "RL.LEAKY {#}:leaky @ 1 PER 5d",
         "RL.SLIDE {#}:slide @ 1d",
         "RL.SLIDE {#}:blocks @ 1d BLOCKS 24",
         "RL.FIXED {#}:fixed @ 1d",
-        "RL.CHARGE {#}:rules SLIDE @ 1d FIXED @ 2d TOKEN 3650 1 PER 10d COST 1 1 0",
-        "RL.MCHARGE 2 {#}:left {#}:right SLIDE @ 1d TOKEN @ 1 PER 10d",
+        "RL.CHARGE {#}:rules SLIDE @ 1d FIXED @ 2d TOKEN 7300 1 PER 5d COST 1 1 0",
+        "RL.MCHARGE 2 {#}:left {#}:right SLIDE @ 1d TOKEN @ 1 PER 5d",
     ]
     .map(|line| line.replace('#', tag).replace('@', &limit.to_string()))
     .into()
