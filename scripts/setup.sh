@@ -54,7 +54,7 @@ install() {
     has sudo || die "missing: ${missing[*]}. Run as root, or install them."
     root=(sudo)
   fi
-  say "installing ${missing[*]}"
+  say "installing what is missing: ${missing[*]}"
   "${root[@]}" apt-get -qq update || say "apt-get update had errors, going on"
   if ! rust_is_new; then
     ! has rustup || die "$rustup_word"

@@ -268,7 +268,7 @@ fn a_denial_writes_at_most_once() {
         if matches!(reply, Reply::Error(_)) {
             assert!(!model.wrote_last(), "{}", show(args));
         }
-        if !is_charge(args) || six(reply).map_or(true, |s| s[0] == 1) {
+        if !is_charge(args) || six(reply).is_none_or(|s| s[0] == 1) {
             return;
         }
         let mut again = model.clone();

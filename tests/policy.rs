@@ -82,7 +82,7 @@ fn what_is_wrong_is_said_and_changes_nothing() {
         ("RL.MCHARGE 2 k j FIXED 5 1h POLICY none", "NOPOLICY no such policy"),
         ("RL.PEEK k POLICY none", "NOPOLICY no such policy"),
         ("RL.CHARGE k POLICY no/ne", "ERR name must be"),
-        ("RL.CHARGE k POLICY", "ERR syntax error"),
+        ("RL.CHARGE k FIXED 5 1h POLICY", "ERR syntax error"),
         ("RL.CHARGE k POLICY sixteen FIXED 5 1h", "ERR rules must be 1 to 16"),
         ("RL.CHARGE k POLICY eight POLICY eight POLICY p", "ERR rules must be 1 to 16"),
         ("RL.MCHARGE 1 k POLICY eight COST 1 1", "ERR cost must be one number or one per rule"),

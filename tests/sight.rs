@@ -91,7 +91,7 @@ fn top_takes_count_and_reset() {
 fn top_has_as_much_room_as_it_is_given() {
     let server = Server::build().args("--rl.top-keys 0").start();
     let mut client = server.client();
-    let mut deny = |client: &mut Client, key: &str, times: usize| {
+    let deny = |client: &mut Client, key: &str, times: usize| {
         let line = format!("RL.TOKEN {key} 1 1 COST 2");
         client.pipeline(&vec![line; times]);
     };

@@ -76,7 +76,11 @@ impl Write<'_> {
                 NextState::Log(old, edit) => {
                     match old {
                         Some(old) => drop_until(logs, place, &mut done, old),
-                        None => logs.insert(place, Log::new()),
+                        None => {
+                            // Exactly one more: a log's header is large beside a short log.
+                            logs.reserve_exact(1);
+                            logs.insert(place, Log::new());
+                        }
                     }
                     let log = logs.get_mut(place)?;
                     let before = Totals::of(log);

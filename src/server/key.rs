@@ -135,23 +135,6 @@ impl<'c> Key<'c> {
         // SAFETY: the key is open.
         unsafe { call_api!(RedisModule_SetAbsExpire(self.raw, at) else 0) };
     }
-
-    /// Deletes the key, whatever it holds. Nothing happens to a missing key or one opened for reading.
-    pub(crate) fn delete(&mut self) {
-        if self.opened() == Opened::Missing {
-            return;
-        }
-        // SAFETY: the key is open; `&mut self` shows that nobody holds a reference to the value, and the
-        // pointer to it is forgotten if it went.
-        unsafe {
-            let answer =
-                call_api!(RedisModule_DeleteKey(self.raw) else raw::REDISMODULE_ERR as c_int);
-            if answer == raw::REDISMODULE_OK as c_int {
-                self.value = ptr::null_mut();
-                self.foreign = false;
-            }
-        }
-    }
 }
 
 impl Drop for Key<'_> {

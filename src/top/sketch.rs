@@ -31,7 +31,7 @@ const DECAY: [u32; 288] = {
     let (mut i, mut chance) = (0, (u32::MAX as u64) << 24);
     while i < table.len() {
         table[i] = (chance >> 24) as u32;
-        chance = chance / 108 * 100;
+        chance = (chance / 108).saturating_mul(100);
         i = i.saturating_add(1);
     }
     table
@@ -123,7 +123,9 @@ mod tests {
     #[test]
     fn a_cell_above_the_least_belongs_to_another() {
         let mut sketch = Sketch::new(1, 1);
-        (0..10).for_each(|_| drop(sketch.add(77, u64::MAX)));
+        for _ in 0..10 {
+            sketch.add(77, u64::MAX);
+        }
         assert_eq!(sketch.add(77, 9), 1);
         assert_eq!(sketch.add(77, 10), 11);
         assert_eq!(sketch.add(77, 10), 1);
@@ -133,10 +135,16 @@ mod tests {
     fn strangers_wear_a_small_count_down_and_hardly_a_large_one() {
         let hash = |n: u64| super::super::mix(n.wrapping_add(1) << 17);
         let mut sketch = Sketch::new(1, 1);
-        (0..1000).for_each(|_| drop(sketch.add(hash(0), u64::MAX)));
-        (0..2).for_each(|_| drop(sketch.add(hash(1), u64::MAX)));
+        for _ in 0..1000 {
+            sketch.add(hash(0), u64::MAX);
+        }
+        for _ in 0..2 {
+            sketch.add(hash(1), u64::MAX);
+        }
         // About 250 strangers in each cell.
-        (2..1_000_000).for_each(|n| drop(sketch.add(hash(n), u64::MAX)));
+        for n in 2..1_000_000 {
+            sketch.add(hash(n), u64::MAX);
+        }
         assert!(sketch.add(hash(0), u64::MAX) > 995);
         assert!(sketch.add(hash(1), u64::MAX) <= 3);
     }

@@ -311,7 +311,7 @@ impl Rule {
                 let mut rest = cost;
                 let mut entries = entries.clone();
                 for e in entries.iter_mut().rev() {
-                    if moment_ms.map_or(true, |m| e.at_ms <= m) {
+                    if moment_ms.is_none_or(|m| e.at_ms <= m) {
                         let back = rest.min(e.cost);
                         e.cost -= back;
                         rest -= back;

@@ -111,13 +111,10 @@ fn eight_and_a_half_bytes_an_entry_and_memory_comes_back() {
         let most = log.len() * 17 / 2 + 8 * SPARE;
         assert!(log.heap_bytes() <= most, "{} bytes for {} entries", log.heap_bytes(), log.len());
     }
-    while log.len() > 1 {
-        log.drop_front(log.len().min(7).max(1) - usize::from(log.len() == 1));
+    while log.len() > 7 {
+        log.drop_front(7);
         let most = log.len() * 17 / 2 + 8 * SPARE;
         assert!(log.heap_bytes() <= most, "{} bytes for {} entries", log.heap_bytes(), log.len());
-        if log.len() <= 7 {
-            break;
-        }
     }
 }
 
