@@ -4,6 +4,7 @@ mod support;
 
 use redis::Value;
 use support::client::{error, show, text, texts, Client};
+use support::stream::{self, aof, names};
 use support::{until, Server};
 
 /// One way to write a limiter that is used up by `charges` calls and says no from then on.
@@ -110,17 +111,6 @@ fn trace(server: &Server, client: &mut Client) -> Trace {
     }
 }
 
-/// All bytes of the append-only files (a folder of them since 7.0).
-fn aof(server: &Server) -> Vec<u8> {
-    let mut files: Vec<_> = std::fs::read_dir(server.dir.join("appendonlydir"))
-        .expect("append-only folder")
-        .map(|entry| entry.expect("entry").path())
-        .filter(|path| path.to_string_lossy().ends_with(".aof"))
-        .collect();
-    files.sort();
-    files.iter().flat_map(|path| std::fs::read(path).expect("append-only file")).collect()
-}
-
 /// A primary with an append-only file and a replica, so that every stream is on. The primary sends its
 /// replica nothing on its own account: the period of its pings is longer than any test.
 fn watched() -> (Server, Server) {
@@ -175,34 +165,9 @@ fn an_allowed_call_is_one_change_and_one_command_in_the_stream() {
     }
 }
 
-/// The command names in a piece of an append-only file, in lower case, without SELECT.
-fn commands(mut bytes: &[u8]) -> Vec<String> {
-    let mut names = Vec::new();
-    while !bytes.is_empty() {
-        let words = number(&mut bytes, b'*');
-        let command: Vec<&[u8]> = (0..words).map(|_| bulk(&mut bytes)).collect();
-        let name = String::from_utf8_lossy(command[0]).to_lowercase();
-        if name != "select" {
-            names.push(name);
-        }
-    }
-    names
-}
-
-/// Takes a line such as `*3` or `$5` off the front.
-fn number(bytes: &mut &[u8], mark: u8) -> usize {
-    let end = bytes.iter().position(|b| *b == b'\n').expect("a line");
-    let (line, rest) = bytes.split_at(end + 1);
-    *bytes = rest;
-    assert_eq!(line[0], mark);
-    String::from_utf8_lossy(&line[1..]).trim().parse().expect("a number")
-}
-
-fn bulk<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
-    let length = number(bytes, b'$');
-    let (text, rest) = bytes.split_at(length);
-    *bytes = &rest[2..];
-    text
+/// The command names in a piece of an append-only file.
+fn commands(bytes: &[u8]) -> Vec<String> {
+    names(&stream::commands(bytes))
 }
 
 #[test]

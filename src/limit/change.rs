@@ -286,8 +286,10 @@ impl Incoming {
         let ok = match (&self, held) {
             (Self::Whole(_), _) => true,
             (Self::Same(before), Some(log)) => Totals::of(log) == *before,
+            // A log that nothing is left of is no state of its own: the rule would be fresh.
             (Self::Edited(before, edit, after), Some(log)) => {
-                Totals::of(log) == *before && after_edit(log, edit) == *after
+                let whole = Totals::of(log) == *before && after.entries > 0;
+                whole && after_edit(log, edit) == *after
             }
             (_, None) => false,
         };

@@ -107,11 +107,16 @@ impl Client {
 
     /// Sends without waiting, for pipelines.
     pub fn send<A: AsRef<[u8]>>(&mut self, words: &[A]) {
+        self.try_send(words).expect("send");
+    }
+
+    /// As [`Client::send`]; nothing if the server has closed the connection.
+    pub fn try_send<A: AsRef<[u8]>>(&mut self, words: &[A]) -> Option<()> {
         let mut command = redis::Cmd::new();
         for word in words {
             command.arg(word.as_ref());
         }
-        self.stream.write_all(&command.get_packed_command()).expect("send");
+        self.stream.write_all(&command.get_packed_command()).ok()
     }
 
     /// Sends many command lines in one write, then reads all replies.

@@ -53,6 +53,12 @@ impl Cluster {
         for (number, replica) in cluster.replicas.iter().enumerate() {
             cluster.primaries[number % 3].wait_for(replica);
         }
+        // Each node must have heard which ones are replicas, or it would not listen to them.
+        let replicas = cluster.replicas.len();
+        cluster.wait_all("all roles known", |c| {
+            let nodes = c.text("CLUSTER NODES");
+            nodes.lines().filter(|line| line.contains("slave ")).count() == replicas
+        });
         cluster
     }
 
@@ -67,17 +73,34 @@ impl Cluster {
         }
     }
 
-    /// The primary that serves `key`, found as a client finds it: by following MOVED.
+    /// The node that serves `key`, found as a client finds it: by following MOVED.
     pub fn owner(&self, key: &str) -> &Server {
-        let reply = self.primaries[0].client().run(&["EXISTS", key]);
+        let asked = self.primaries.iter().find(|node| node.pid() != 0).expect("a live node");
+        let reply = asked.client().run(&["EXISTS", key]);
         let text = show(&reply);
-        let Some(address) = text.strip_prefix("MOVED ").and_then(|rest| rest.split(' ').nth(1))
-        else {
-            return &self.primaries[0];
-        };
-        let port: u16 =
-            address.rsplit(':').next().and_then(|p| p.parse().ok()).expect("port in MOVED");
-        self.primaries.iter().find(|s| s.port == port).expect("a known primary")
+        let address = text.strip_prefix("MOVED ").and_then(|rest| rest.split(' ').nth(1));
+        let Some(address) = address else { return asked };
+        let port = address.rsplit(':').next().and_then(|p| p.parse::<u16>().ok());
+        let port = port.expect("port in MOVED");
+        self.nodes().find(|s| s.port == port).expect("a known node")
+    }
+
+    /// The replica of the primary of this number.
+    pub fn replica(&self, primary: usize) -> &Server {
+        &self.replicas[primary]
+    }
+
+    /// A client that knows slots and redirections by itself.
+    pub fn client(&self) -> redis::cluster::ClusterConnection {
+        let nodes = self.primaries.iter().map(|node| format!("redis://127.0.0.1:{}", node.port));
+        redis::cluster::ClusterClientBuilder::new(nodes)
+            .retries(100)
+            .min_retry_wait(2)
+            .max_retry_wait(50)
+            .build()
+            .expect("nodes")
+            .get_connection()
+            .expect("a cluster connection")
     }
 }
 

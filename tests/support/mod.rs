@@ -11,8 +11,12 @@ pub mod cases;
 pub mod client;
 pub mod clock;
 pub mod cluster;
+pub mod mutate;
+pub mod nonsense;
 pub mod payload;
 pub mod server;
+pub mod stream;
+pub mod traffic;
 pub mod wait;
 pub mod work;
 

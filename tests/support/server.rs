@@ -189,9 +189,19 @@ impl Server {
     pub fn assert_well(&mut self) {
         assert!(self.alive(), "the server is gone:\n{}", self.log());
         assert_eq!(self.client().text("PING"), "PONG");
-        let log = self.log();
+        self.assert_log_clean();
+    }
+
+    /// No line of the log, from the first start on, tells of a fault.
+    #[track_caller]
+    pub fn assert_log_clean(&self) {
+        let log = self.whole_log();
         for trace in ["panicked at", "internal error", "BUG REPORT START"] {
-            assert!(!log.contains(trace), "the log tells of a fault ({trace}):\n{log}");
+            if let Some(at) = log.find(trace) {
+                let from = log[..at].rfind('\n').map_or(0, |end| end + 1);
+                let lines: Vec<&str> = log[from..].lines().take(20).collect();
+                panic!("the log tells of a fault ({trace}):\n{}", lines.join("\n"));
+            }
         }
     }
 
@@ -199,10 +209,13 @@ impl Server {
         self.dir.join("log")
     }
 
+    pub fn whole_log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.log_path()).unwrap_or_default()).into_owned()
+    }
+
     /// The last lines of the server's log.
     pub fn log(&self) -> String {
-        let bytes = fs::read(self.log_path()).unwrap_or_default();
-        let all = String::from_utf8_lossy(&bytes);
+        let all = self.whole_log();
         let lines: Vec<&str> = all.lines().collect();
         lines[lines.len().saturating_sub(80)..].join("\n")
     }

@@ -1,0 +1,287 @@
+//! Clusters of three primaries: clients find the right node, and limits hold while slots and roles move.
+
+mod support;
+
+use redis::Value;
+use support::client::{error, is_error, show, six, split, Client};
+use support::server::Kind;
+use support::traffic::{key, lines, Link, Traffic};
+use support::work::pictures;
+use support::{until, Cluster, Server};
+
+const WRITERS: usize = 8;
+const LIMIT: i64 = 2000;
+
+#[test]
+fn one_key_commands_are_moved() {
+    let cluster = Cluster::start(0);
+    for line in [
+        "RL.TOKEN KEY 5 1",
+        "RL.LEAKY KEY 5 1",
+        "RL.SLIDE KEY 5 1s",
+        "RL.FIXED KEY 5 1s",
+        "RL.CHARGE KEY FIXED 5 1h SLIDE 5 1h",
+        "RL.PEEK KEY",
+        "RL.REFUND KEY",
+        "RL.INSPECT KEY",
+        "RL.MCHARGE 1 KEY FIXED 5 1h",
+        "CL.THROTTLE KEY 4 1 1",
+    ] {
+        let key = format!("key:{}", line.len());
+        let line = line.replace("KEY", &key);
+        let owner = cluster.owner(&key).port;
+        for node in &cluster.primaries {
+            let mut client = node.client();
+            let foreign = node.port != owner;
+            let reply = show(&client.call(&line));
+            assert_eq!(reply.starts_with("MOVED"), foreign, "{line}: {reply}");
+            client.ok("MULTI");
+            let reply = show(&client.call(&line));
+            assert_eq!(reply.starts_with("MOVED"), foreign, "MULTI {line}: {reply}");
+            let exec = client.call("EXEC");
+            assert_eq!(show(&exec).starts_with("EXECABORT"), foreign, "{line}: {}", show(&exec));
+        }
+    }
+}
+
+/// MCHARGE carries a number of keys: the server has to know them all, wherever the call comes from.
+#[test]
+fn keys_of_two_slots_are_refused_everywhere() {
+    let cluster = Cluster::start(0);
+    let same = "RL.MCHARGE 2 {u}:a {u}:b FIXED 5 1h FIXED 5 1h";
+    let apart = "RL.MCHARGE 2 {u}:a {v}:b FIXED 5 1h FIXED 5 1h";
+    // A script that declares a key of its node and reaches for one that is elsewhere.
+    let script =
+        "return redis.call('RL.MCHARGE', 2, KEYS[1], ARGV[1], 'FIXED', 5, '1h', 'FIXED', 5, '1h')";
+    let owner = cluster.owner("{u}:a");
+    owner.client().ok(same);
+    for node in &cluster.primaries {
+        let mut client = node.client();
+        let here = node.port == owner.port;
+        assert!(client.error(apart).starts_with("CROSSSLOT"));
+        client.ok("MULTI");
+        assert!(client.error(apart).starts_with("CROSSSLOT"));
+        assert!(client.error("EXEC").starts_with("EXECABORT"));
+        let reply = client.run(&["EVAL", script, "1", "{u}:a", "{v}:b"]);
+        assert!(is_error(&reply), "{}", show(&reply));
+        let reply = client.run(&["EVAL", script, "2", "{u}:a", "{v}:b", "{v}:b"]);
+        assert!(error(&reply).is_some_and(|e| e.starts_with("CROSSSLOT")), "{}", show(&reply));
+
+        let reply = show(&client.call(same));
+        assert_eq!(reply.starts_with("MOVED"), !here, "{reply}");
+        client.ok("MULTI");
+        assert_eq!(is_error(&client.call(same)), !here);
+        assert_eq!(is_error(&client.call("EXEC")), !here);
+        let reply = client.run(&["EVAL", script, "1", "{u}:a", "{u}:b"]);
+        assert_eq!(is_error(&reply), !here, "{}", show(&reply));
+    }
+    // Four went through, and none of the refused ones took anything.
+    for key in ["{u}:a", "{u}:b"] {
+        assert_eq!(owner.client().six(&format!("RL.PEEK {key}"))[1], 1, "{key}");
+    }
+    let other = cluster.owner("{v}:b");
+    assert_eq!(other.client().call("RL.PEEK {v}:b"), Value::Nil);
+}
+
+#[test]
+fn a_cluster_client_finds_every_key() {
+    let cluster = Cluster::start(0);
+    for node in &cluster.primaries {
+        node.client().ok("RL.POLICY SET p FIXED 3 1d");
+    }
+    let mut client = cluster.client();
+    let mut ask = |line: &str| client.ask(&split(line)).expect("a reply");
+    for number in 0..200 {
+        let key = format!("{{user:{number}}}");
+        for (name, line) in [
+            ("a", format!("RL.TOKEN {key}:a 3 1 PER 1d")),
+            ("b", format!("RL.CHARGE {key}:b POLICY p")),
+            ("c", format!("RL.MCHARGE 2 {key}:c {key}:d SLIDE 3 1d POLICY p")),
+        ] {
+            let allowed: i64 = (0..5).map(|_| six(&ask(&line)).expect("a decision")[0]).sum();
+            assert_eq!(allowed, 3, "{line}");
+            assert_eq!(
+                six(&ask(&format!("RL.PEEK {key}:{name}"))).expect("a decision")[..2],
+                [0, 0]
+            );
+        }
+    }
+    let spread: Vec<i64> =
+        cluster.primaries.iter().map(|node| node.client().int("DBSIZE")).collect();
+    assert!(spread.iter().all(|keys| *keys > 100), "{spread:?}");
+}
+
+/// Starts writers on a cluster; answers when every line has been allowed some.
+fn traffic(cluster: &Cluster, tag: &str) -> (Vec<String>, Traffic) {
+    let lines = lines(tag, LIMIT);
+    let links = (0..WRITERS).map(|_| Box::new(cluster.client()) as Box<dyn Link>).collect();
+    let traffic = Traffic::start(&lines, links);
+    until("traffic", || (0..lines.len()).all(|line| traffic.counts.allowed(line) > 20));
+    (lines, traffic)
+}
+
+/// Every key of the owner is the same on its replica, and every line is used up.
+fn assert_kept(primary: &Server, replica: &Server, lines: &[String]) {
+    primary.wait_for(replica);
+    let mut names: Vec<String> = lines.iter().map(|line| key(line).to_owned()).collect();
+    names.extend(lines.last().and_then(|line| line.split(' ').nth(3)).map(str::to_owned));
+    let mut there = replica.client();
+    there.ok("READONLY");
+    let ours = pictures(&mut primary.client(), &names);
+    assert!(ours.iter().all(|picture| picture.dump.is_some()), "{ours:#?}");
+    assert_eq!(ours, pictures(&mut there, &names));
+    for line in lines {
+        assert_eq!(primary.client().six(line)[0], 0, "{line}");
+    }
+}
+
+/// Node ids, the slot of a tag and the numbers of two primaries: the one that has it, and another.
+struct Move {
+    slot: i64,
+    from: usize,
+    to: usize,
+    ids: Vec<String>,
+}
+
+impl Move {
+    fn of(cluster: &Cluster, tag: &str) -> Move {
+        let key = format!("{{{tag}}}");
+        let port = cluster.owner(&key).port;
+        let from = cluster.primaries.iter().position(|p| p.port == port).expect("a primary");
+        let slot = cluster.primaries[0].client().int(&format!("CLUSTER KEYSLOT {key}"));
+        let ids = cluster.primaries.iter().map(|p| p.client().text("CLUSTER MYID")).collect();
+        Move { slot, from, to: (from + 1) % 3, ids }
+    }
+
+    fn done(&self, cluster: &Cluster, tag: &str) -> bool {
+        cluster.primaries.iter().enumerate().all(|(number, node)| {
+            let here = !is_error(&node.client().run(&["EXISTS".to_owned(), format!("{{{tag}}}")]));
+            here == (number == self.to)
+        })
+    }
+}
+
+/// Runs `carry_over` under traffic; exactly the limit passes, and the new owner has what the old one had.
+fn a_move(carry_over: impl FnOnce(&Cluster, &Move, &str)) {
+    let cluster = Cluster::start(1);
+    let (lines, traffic) = traffic(&cluster, "m");
+    let slot = Move::of(&cluster, "m");
+    let before = traffic.counts.total();
+    carry_over(&cluster, &slot, "m");
+    until("the slot at its new node", || slot.done(&cluster, "m"));
+    let during = traffic.counts.total() - before;
+    let counts = traffic.finish();
+    println!("allowed before the move {before}, during it {during}, in all {}", counts.total());
+    for (number, line) in lines.iter().enumerate() {
+        assert_eq!(counts.allowed(number), LIMIT, "{line}");
+    }
+    assert_kept(&cluster.primaries[slot.to], cluster.replica(slot.to), &lines);
+    assert_eq!(cluster.primaries[slot.from].client().int("DBSIZE"), 0);
+    for node in cluster.nodes() {
+        node.assert_log_clean();
+        assert!(!node.whole_log().contains(" was refused"), "{}", node.log());
+    }
+}
+
+#[test]
+fn a_slot_moves_key_by_key_under_traffic() {
+    a_move(|cluster, slot, _| {
+        let mut from = cluster.primaries[slot.from].client();
+        let mut to = cluster.primaries[slot.to].client();
+        let (number, target) = (slot.slot, &slot.ids[slot.to]);
+        to.ok(&format!("CLUSTER SETSLOT {number} IMPORTING {}", slot.ids[slot.from]));
+        from.ok(&format!("CLUSTER SETSLOT {number} MIGRATING {target}"));
+        let port = cluster.primaries[slot.to].port;
+        loop {
+            let names =
+                support::client::texts(&from.ok(&format!("CLUSTER GETKEYSINSLOT {number} 2")));
+            if names.is_empty() {
+                break;
+            }
+            from.ok(&format!("MIGRATE 127.0.0.1 {port} \"\" 0 60000 KEYS {}", names.join(" ")));
+        }
+        // The new owner first: nobody is ever told that the slot is nobody's.
+        for node in [&mut to, &mut from] {
+            node.ok(&format!("CLUSTER SETSLOT {number} NODE {target}"));
+        }
+    });
+}
+
+/// Valkey 9 moves whole slots at once, if every module says that it can follow.
+#[test]
+fn valkey_migrates_a_slot_at_once_under_traffic() {
+    let (kind, major, _) = Server::start().version();
+    if kind != Kind::Valkey || major < 9 {
+        println!("skipped: CLUSTER MIGRATESLOTS needs Valkey 9");
+        return;
+    }
+    a_move(|cluster, slot, _| {
+        let mut from = cluster.primaries[slot.from].client();
+        let (number, target) = (slot.slot, &slot.ids[slot.to]);
+        from.ok(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {number} {number} NODE {target}"));
+    });
+}
+
+#[test]
+fn redis_imports_a_slot_at_once_under_traffic() {
+    if !Server::start().is_redis(8, 4) {
+        println!("skipped: CLUSTER MIGRATION IMPORT needs Redis 8.4");
+        return;
+    }
+    a_move(|cluster, slot, _| {
+        let mut to = cluster.primaries[slot.to].client();
+        to.ok(&format!("CLUSTER MIGRATION IMPORT {} {}", slot.slot, slot.slot));
+    });
+}
+
+fn is_primary(client: &mut Client) -> bool {
+    client.info("replication", "role").as_deref() == Some("master")
+}
+
+#[test]
+fn a_planned_failover_under_traffic_loses_nothing() {
+    let cluster = Cluster::start(1);
+    let (lines, traffic) = traffic(&cluster, "m");
+    let slot = Move::of(&cluster, "m");
+    let (old, new) = (&cluster.primaries[slot.from], cluster.replica(slot.from));
+    let mut client = new.client();
+    let mut asked = 0;
+    until("the replica to take over", || {
+        // A request is given up after five seconds, should the machine be too busy.
+        if asked % 1500 == 0 && !is_primary(&mut client) {
+            client.call("CLUSTER FAILOVER");
+        }
+        asked += 1;
+        is_primary(&mut client)
+    });
+    let counts = traffic.finish();
+    for (number, line) in lines.iter().enumerate() {
+        // A client that lost its link at the wrong moment may have asked twice.
+        let allowed = counts.allowed(number);
+        assert!((LIMIT - WRITERS as i64..=LIMIT).contains(&allowed), "{line}: {allowed}");
+    }
+    assert_kept(new, old, &lines);
+    assert!(!new.whole_log().contains(" was refused"), "{}", new.log());
+}
+
+#[test]
+fn limits_outlive_a_primary_that_is_killed() {
+    let mut cluster = Cluster::start(1);
+    let (lines, traffic) = traffic(&cluster, "m");
+    let slot = Move::of(&cluster, "m");
+    traffic.finish();
+    cluster.primaries[slot.from].wait_for(cluster.replica(slot.from));
+    cluster.primaries[slot.from].kill();
+    let new = cluster.replica(slot.from);
+    let mut client = new.client();
+    until("the replica to take over", || is_primary(&mut client));
+    until("the cluster to agree", || client.text("CLUSTER INFO").contains("cluster_state:ok"));
+    for line in &lines {
+        assert_eq!(client.six(line)[0], 0, "{line}");
+    }
+    // The one that comes back follows and agrees.
+    cluster.primaries[slot.from].restart();
+    let (old, new) = (&cluster.primaries[slot.from], cluster.replica(slot.from));
+    until("the old primary to follow", || !is_primary(&mut old.client()));
+    assert_kept(new, old, &lines);
+}
