@@ -65,21 +65,28 @@ for name in "${chosen[@]}"; do
     fi
     continue
   fi
-  log=$logs/$name.log bad=()
+  log=$logs/$name.log bad=() twice=()
   : >"$log"
   for test in "${tests[@]}"; do
     printf '== %s %s: %s\n' "$name" "$said" "$test"
-    if ! RL_SERVER=$bin RL_MODULE=$so "${program[$test]}" >"$log.part" 2>&1; then
-      bad+=("$test")
+    run() { RL_SERVER=$bin RL_MODULE=$so "${program[$test]}" >"$log.part" 2>&1; }
+    if ! run; then
       cat "$log.part"
-      grep -q '^test result:' "$log.part" || echo "test result: FAILED. 0 passed; 1 failed" >>"$log.part"
+      echo "== $name: $test once more"
+      if run; then
+        twice+=("$test")
+      else
+        bad+=("$test")
+        cat "$log.part"
+        grep -q '^test result:' "$log.part" || echo "test result: FAILED. 0 passed; 1 failed" >>"$log.part"
+      fi
     fi
     cat "$log.part" >>"$log"
   done
   rm -f "$log.part"
   counts=$(scripts/test-results.sh "$log")
   if [ ${#bad[@]} = 0 ]; then
-    row "$name" "$said" ok $((SECONDS - begin)) "$counts"
+    row "$name" "$said" ok $((SECONDS - begin)) "$counts${twice[*]:+, on the second try: ${twice[*]}}"
   else
     row "$name" "$said" FAILED $((SECONDS - begin)) "$counts: ${bad[*]}"
     failed=1
