@@ -144,7 +144,8 @@ fn rule(rng: &mut StdRng, out: &mut Vec<u8>) -> usize {
     let algorithm = rng.random_range(0..4_u8);
     let (option, wide) = (rng.random_bool(0.4), algorithm < 2 && rng.random_bool(0.2));
     let a = amount(rng);
-    let few = rng.random_range(0..=1_u64 << rng.random_range(0..63_u8).min(40));
+    let most = 1_u64 << rng.random_range(0..41);
+    let few = rng.random_range(0..=most);
     let some = if rng.random_bool(0.8) { few } else { *EDGES.choose(rng).expect("one") };
     let (b, c, d) = match algorithm {
         0 | 1 => (amount(rng), span_ms(rng), some),
