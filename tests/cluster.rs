@@ -72,7 +72,9 @@ fn keys_of_two_slots_are_refused_everywhere() {
         client.ok("MULTI");
         assert_eq!(is_error(&client.call(same)), !here);
         assert_eq!(is_error(&client.call("EXEC")), !here);
-        let reply = client.run(&["EVAL", script, "1", "{u}:a", "{u}:b"]);
+        // On a link of its own: Valkey 9.1 lets no script of a connection that met the errors above write to
+        // two keys, native commands included.
+        let reply = node.client().run(&["EVAL", script, "1", "{u}:a", "{u}:b"]);
         assert_eq!(is_error(&reply), !here, "{}", show(&reply));
     }
     // Four went through, and none of the refused ones took anything.

@@ -120,7 +120,7 @@ fn replicas_and_their_files() {
         if batch % 7 == 3 {
             client.ok("CLIENT KILL TYPE replica");
         }
-        if batch % 5 == 4 {
+        if batch % 2 == 1 {
             client.ok(&format!("SET end {batch}"));
             let ours = picture_all(&primary);
             for replica in [&ahead, &behind] {

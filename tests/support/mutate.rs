@@ -115,50 +115,60 @@ fn list_head(count: u8, rng: &mut StdRng) -> Vec<u8> {
 }
 
 /// A capacity, limit or rate that is mostly in range.
-fn amount(rng: &mut StdRng) -> u128 {
-    *[1, 1, 2, 5, 1000, 999_999_999_999, 1_000_000_000_000, 1_000_000_000_001]
-        .choose(rng)
-        .expect("one")
+fn amount(rng: &mut StdRng) -> u64 {
+    const SOME: &[u64] =
+        &[1, 1, 2, 5, 1000, 999_999_999_999, 1_000_000_000_000, 1_000_000_000_001, 0];
+    *SOME.choose(rng).expect("one")
 }
 
-fn span_ms(rng: &mut StdRng) -> u128 {
-    *[1, 2, 1000, 60_000, 86_400_000, 315_360_000_000, 315_360_000_001].choose(rng).expect("one")
+fn span_ms(rng: &mut StdRng) -> u64 {
+    const SOME: &[u64] = &[1, 2, 1000, 60_000, 86_400_000, 315_360_000_000, 315_360_000_001];
+    *SOME.choose(rng).expect("one")
 }
 
-/// One rule with a state; answers how many logs it owns.
+/// A time in microseconds: near those of the tests, or where arithmetic breaks.
+fn mark(rng: &mut StdRng) -> u64 {
+    match rng.random_range(0..3) {
+        0 => 1_899_936_000_000_000 + rng.random_range(0..4_000_000_000),
+        1 => (1_899_936_000_000_000 - rng.random_range(0..4_000_000_000_i64)).cast_unsigned(),
+        _ => *EDGES.choose(rng).expect("one"),
+    }
+}
+
+/// One rule with a state: tag, sizes of four numbers, the numbers, and what follows. Answers how many logs
+/// it owns.
 fn rule(rng: &mut StdRng, out: &mut Vec<u8>) -> usize {
+    const STATE: u8 = 4;
+    const OPTION: u8 = 8;
+    const WIDE: u8 = 16;
     let algorithm = rng.random_range(0..4_u8);
-    let option = rng.random_bool(0.4);
-    out.push(algorithm | 4 | if option { 8 } else { 0 });
-    out.extend(leb(amount(rng)));
-    match algorithm {
-        0 | 1 => {
-            out.extend(leb(amount(rng)));
-            out.extend(leb(span_ms(rng)));
-            // Used: mostly a level that such a bucket can have.
-            let most = 1_u128 << rng.random_range(1..90);
-            let used = rng.random_range(0..=most);
-            out.extend(if rng.random_bool(0.8) { leb(used) } else { edge(rng) });
-            out.extend(edge(rng));
-            if option {
-                out.extend(edge(rng));
-            }
-        }
-        2 => {
-            out.extend(leb(span_ms(rng)));
-            if option {
-                out.extend(leb(u128::from(*[1_u16, 2, 60, 1000, 1001].choose(rng).expect("one"))));
-            }
-            return 1;
-        }
-        _ => {
-            out.extend(leb(span_ms(rng)));
-            if option {
-                out.extend(edge(rng));
-            }
-            out.extend(edge(rng));
-            out.extend(edge(rng));
-        }
+    let (option, wide) = (rng.random_bool(0.4), algorithm < 2 && rng.random_bool(0.2));
+    let a = amount(rng);
+    let most = 1_u64 << rng.random_range(0..41);
+    let few = rng.random_range(0..=most);
+    let some = if rng.random_bool(0.8) { few } else { *EDGES.choose(rng).expect("one") };
+    let (b, c, d) = match algorithm {
+        0 | 1 => (amount(rng), span_ms(rng), some),
+        2 => (span_ms(rng), if option { few % 1002 } else { 0 }, 0),
+        _ => (span_ms(rng), if option { few % 1_300_000_000 } else { 0 }, some),
+    };
+    let numbers = [a, b, c, d].map(|n| {
+        let bytes = n.to_le_bytes();
+        bytes[..8 - n.leading_zeros() as usize / 8].to_vec()
+    });
+    let size = |n: usize| numbers[n].len() as u8;
+    let flags = STATE | if option { OPTION } else { 0 } | if wide { WIDE } else { 0 };
+    out.extend([algorithm | flags, size(0) | size(1) << 4, size(2) | size(3) << 4]);
+    numbers.iter().for_each(|number| out.extend(number));
+    if algorithm == 2 {
+        return 1;
+    }
+    out.extend(mark(rng).to_le_bytes());
+    if wide {
+        out.extend(rng.random_range(0..1_u64 << 30).to_le_bytes());
+    }
+    if option && algorithm < 2 {
+        out.extend(edge(rng));
     }
     0
 }
