@@ -31,3 +31,13 @@ test-servers: build ## the server tests on other versions (SERVERS="redis-7.4.1 
 
 test-clients: build ## one program per client library, and the HTTP middlewares (ONLY="redis-py Express")
 	@tests/clients/run.py $(ONLY)
+
+.PHONY: bench bench-core profile
+bench: build ## measure against INCR and Lua; writes docs/benchmarks.md, docs/scaling.md (QUICK=1: only prints)
+	@. scripts/env.sh && cargo run --release --locked -q --manifest-path tests/bench/Cargo.toml --target-dir target/bench
+
+bench-core: setup ## nanoseconds and allocations of one decision, without a server
+	@. scripts/env.sh && cargo bench --locked -q --manifest-path tests/bench/Cargo.toml --target-dir target/bench
+
+profile: build ## instructions per command and function, under valgrind (CASES="token-allowed incr")
+	@tests/bench/profile.sh
