@@ -36,10 +36,12 @@ pub const LUA_WINDOW: &str = "Lua: window in a sorted set";
 pub const LUA_WINDOW_DENIED: &str = "Lua: sorted set, denied";
 pub const LUA_COUNTER: &str = "Lua: INCR + EXPIRE";
 
-/// Lets 5 pass, then nothing for hours.
-const SHORT_BUCKET: &str = "5 1 PER 10h";
-/// Lets everything pass, yet is never as good as new.
-const LONG_BUCKET: &str = "1000000 1 PER 60s";
+/// A bucket that lets everything pass, and is never as good as new once [`USED`] is.
+const LONG_BUCKET: &str = "1000000000 1";
+/// A bucket that denies for days, once it is in debt.
+const SHORT_BUCKET: &str = "1000000 1";
+/// Seconds for which a bucket of rate 1 is not as good as new.
+const USED: &str = "COST 1000000";
 
 impl Case {
     fn new(name: &str, warm: &[&str], call: &str, expect: Expect) -> Self {
@@ -113,9 +115,15 @@ impl Scripts {
 
 /// CHARGE with `n` rules: TOKEN, SLIDE and FIXED in turn, which all let the call pass.
 pub fn charge_line(n: usize) -> String {
-    let rules = ["TOKEN 1000000 1 PER 60s", "SLIDE 10000 1h", "FIXED 1000000 7d"];
+    let rules = [&format!("TOKEN {LONG_BUCKET}"), "SLIDE 10000 1h", "FIXED 1000000 7d"];
     let list: Vec<_> = (0..n).map(|i| rules[i % rules.len()]).collect();
     format!("RL.CHARGE key {}", list.join(" "))
+}
+
+/// The first such call: from then on no rule is as good as new.
+pub fn charge_warm(n: usize) -> String {
+    let costs: Vec<_> = (0..n).map(|i| if i % 3 == 0 { "1000000" } else { "1" }).collect();
+    format!("{} COST {}", charge_line(n), costs.join(" "))
 }
 
 /// All cases, the baseline first.
@@ -124,32 +132,43 @@ pub fn all(scripts: &Scripts, with_cell: bool) -> Vec<Case> {
         |name: &str, warm: &[&str], call: &str| Case::new(name, warm, call, Expect::Uncounted);
     let slide = |n: u64| format!("RL.SLIDE key {n} 1h");
     let blocks = |n: u64| format!("RL.SLIDE key {n} 1h BLOCKS 60");
-    let long = |command: &str| format!("{command} key {LONG_BUCKET}");
-    let short = |command: &str| format!("{command} key {SHORT_BUCKET}");
+    let long = |name: &str, command: &str| {
+        let call = format!("{command} key {LONG_BUCKET}");
+        Case::new(&format!("{name}, allowed"), &[&format!("{call} {USED}")], &call, Expect::Allowed)
+    };
+    let short = |name: &str, command: &str| {
+        let call = format!("{command} key {SHORT_BUCKET}");
+        let (empty, debt) = (format!("{call} {USED}"), format!("{call} FORCE {USED}"));
+        Case::new(&format!("{name}, denied"), &[&empty, &debt], &call, Expect::Denied)
+    };
     let mut cases = vec![
         free(BASE, &["SET key 1 EX 360000"], "INCR key"),
-        Case::allowed("TOKEN", &long("RL.TOKEN")).twin(LUA_BUCKET).target(1.55),
-        Case::denied("TOKEN", &short("RL.TOKEN"), 5).twin(LUA_BUCKET_DENIED).target(1.35),
-        Case::allowed("TOKEN 100 100 (short TTL)", "RL.TOKEN key 100 100").twin(LUA_BUCKET),
-        Case::allowed("LEAKY", &long("RL.LEAKY")).twin(LUA_BUCKET).target(1.55),
-        Case::denied("LEAKY", &short("RL.LEAKY"), 5).twin(LUA_BUCKET_DENIED).target(1.35),
+        long("TOKEN", "RL.TOKEN").twin(LUA_BUCKET).target(1.55),
+        short("TOKEN", "RL.TOKEN").twin(LUA_BUCKET_DENIED).target(1.35),
+        Case::allowed("TOKEN ... PER, full buckets", "RL.TOKEN key 6000 6000 PER 60s")
+            .twin(LUA_BUCKET),
+        long("LEAKY", "RL.LEAKY").twin(LUA_BUCKET).target(1.55),
+        short("LEAKY", "RL.LEAKY").twin(LUA_BUCKET_DENIED).target(1.35),
         Case::allowed("SLIDE", &slide(10_000)).twin(LUA_WINDOW).target(1.65),
         Case::denied("SLIDE", &slide(5), 5).twin(LUA_WINDOW_DENIED).target(1.35),
         Case::allowed("SLIDE BLOCKS 60", &blocks(1_000_000)).twin(LUA_WINDOW),
         Case::denied("SLIDE BLOCKS 60", &blocks(5), 5).twin(LUA_WINDOW_DENIED),
         Case::allowed("FIXED", "RL.FIXED key 1000000 7d").twin(LUA_COUNTER).target(1.55),
         Case::denied("FIXED", "RL.FIXED key 5 7d", 5).twin(LUA_COUNTER).target(1.35),
-        free("PEEK", &[&long("RL.TOKEN")], "RL.PEEK key"),
+        free("PEEK", &[&format!("RL.TOKEN key {LONG_BUCKET} {USED}")], "RL.PEEK key"),
     ];
     for n in [1, 3, 8] {
         let name = format!("CHARGE, {n} rule{}", if n == 1 { "" } else { "s" });
-        let case = Case::allowed(&name, &charge_line(n));
+        let call = charge_line(n);
+        let case =
+            Case::new(&format!("{name}, allowed"), &[&charge_warm(n)], &call, Expect::Allowed);
         cases.push(if n == 3 { case.target(2.3) } else { case });
     }
     for n in [2, 4] {
         let rule = format!(" TOKEN {LONG_BUCKET}");
         let call = format!("RL.MCHARGE {n}{}{}", " key".repeat(n), rule.repeat(n));
-        cases.push(Case::allowed(&format!("MCHARGE, {n} keys"), &call));
+        let (name, warm) = (format!("MCHARGE, {n} keys, allowed"), format!("{call} {USED}"));
+        cases.push(Case::new(&name, &[&warm], &call, Expect::Allowed));
     }
     let throttle =
         |burst: u64, period: u64, n: u64| format!("CL.THROTTLE key {burst} 1 {period} {n}");

@@ -1,6 +1,6 @@
 //! How cost grows: with the number of keys, with the length of a log, with the number of rules.
 
-use crate::cases::charge_line;
+use crate::cases::{charge_line, charge_warm};
 use crate::load::Load;
 use crate::options::Options;
 use crate::resp::{key_name, Template};
@@ -50,9 +50,13 @@ pub fn by_keys(setup: &Setup, options: &Options) -> io::Result<Table> {
         if options.quick { &[1_000, 10_000] } else { &[1_000, 10_000, 100_000, 1_000_000] };
     let mut rows = Vec::new();
     for (i, keys) in sizes.iter().enumerate() {
-        let lines = ["INCR key", "RL.TOKEN key 1000000 1 PER 60s", "RL.TOKEN key 5 1 PER 10h"];
-        // Each kind in a database of its own, all of the same size.
-        let warm = ["SET key 1 EX 360000", lines[1], "RL.TOKEN key 5 1 PER 10h COST 5"];
+        let lines = ["INCR key", "RL.TOKEN key 1000000000 1", "RL.TOKEN key 1000000 1"];
+        // Each kind in a database of its own, all of the same size. The last is twice empty.
+        let warm = [
+            "SET key 1 EX 360000",
+            "RL.TOKEN key 1000000000 1 COST 1000000",
+            "RL.TOKEN key 1000000 1 FORCE COST 2000000",
+        ];
         for (kind, (line, warm)) in lines.iter().zip(warm).enumerate() {
             load.select(i * lines.len() + kind)?;
             load.each_key(&Template::new(warm), *keys)?;
@@ -80,7 +84,7 @@ pub fn by_rules(setup: &Setup, options: &Options) -> io::Result<Table> {
     for n in 1..=8 {
         let call = Template::new(&charge_line(n));
         load.select(rows.len())?;
-        load.each_key(&call, options.keys)?;
+        load.each_key(&Template::new(&charge_warm(n)), options.keys)?;
         rows.push(Row { label: n.to_string(), keys: options.keys, calls: vec![call] });
     }
     let costs = rounds(&mut load, &rows, options)?;

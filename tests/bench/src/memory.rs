@@ -33,7 +33,7 @@ pub fn keys(setup: &Setup, options: &Options) -> io::Result<Vec<KeySize>> {
     let server = Server::start(setup, false)?;
     let mut load = Load::connect(&server)?;
     let scripts = Scripts::load(&mut load)?;
-    let bucket = format!("EVALSHA {} 1 key 100 10 1", scripts.bucket);
+    let bucket = format!("EVALSHA {} 1 key 100 0.000278 1", scripts.bucket);
     let window = format!("EVALSHA {} 1 key 100 3600000", scripts.window);
     let kinds: [(&str, &str, Option<f64>); 11] = [
         ("string with a TTL (INCR)", "SET key 1 EX 36000", None),

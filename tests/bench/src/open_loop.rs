@@ -12,8 +12,9 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-pub const RATE: u64 = 48_000;
-pub const CONNECTIONS: usize = 400;
+/// Calls a second, unless `RATE` says otherwise.
+const RATE: u64 = 48_000;
+const CONNECTIONS: usize = 400;
 const KEYS: u64 = 100_000;
 /// A generator this late in one of a hundred commands measures itself.
 const LAG_LIMIT_US: u64 = 2_000;
@@ -43,9 +44,9 @@ impl Measured {
         sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
     }
 
-    /// Whether the generator kept to its schedule.
+    /// Whether the generator kept to its schedule, and all replies came.
     pub fn valid(&self) -> bool {
-        Self::at(&self.lags, 0.99) <= LAG_LIMIT_US
+        self.latencies.len() == self.lags.len() && Self::at(&self.lags, 0.99) <= LAG_LIMIT_US
     }
 }
 
@@ -57,7 +58,7 @@ pub fn run(setup: &Setup, seconds: u64) -> io::Result<Vec<Measured>> {
     let bucket = format!("EVALSHA {} 1 key 1000000 0.0166667 1", scripts.bucket);
     let calls = [
         ("INCR", "INCR key", "SET key 1 EX 360000"),
-        ("RL.TOKEN allowed", "RL.TOKEN key 1000000 1 PER 60s", "RL.TOKEN key 1000000 1 PER 60s"),
+        ("RL.TOKEN allowed", "RL.TOKEN key 1000000000 1", "RL.TOKEN key 1000000000 1 COST 1000000"),
         ("RL.SLIDE allowed", "RL.SLIDE key 10000 1h", "RL.SLIDE key 10000 1h"),
         (crate::cases::LUA_BUCKET, &bucket, &bucket),
     ];
@@ -82,17 +83,19 @@ fn generate(port: u16, mut call: Template, seconds: u64) -> io::Result<(Vec<u64>
     let mut conns = connect(&poll, port)?;
     let mut events = Events::with_capacity(CONNECTIONS);
     let mut random = Random::new(7);
-    let total = RATE * seconds;
+    let given = std::env::var("RATE").ok().and_then(|v| v.parse().ok());
+    let rate: u64 = given.unwrap_or(RATE);
+    let total = rate * seconds;
     let (mut latencies, mut lags) = (Vec::new(), Vec::new());
     let mut sent = 0;
     let mut buffer = vec![0; 1 << 16];
     let start = Instant::now() + Duration::from_millis(10);
-    let due_at = |n: u64| start + Duration::from_nanos(n * 1_000_000_000 / RATE);
+    let due_at = |n: u64| start + Duration::from_nanos(n * 1_000_000_000 / rate);
     let patience = due_at(total) + Duration::from_secs(20);
     while (latencies.len() as u64) < total {
         let now = Instant::now();
         if now > patience {
-            return Err(io::Error::other("replies are missing"));
+            break;
         }
         while sent < total && due_at(sent) <= now {
             let conn = &mut conns[(sent % CONNECTIONS as u64) as usize];

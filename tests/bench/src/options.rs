@@ -24,8 +24,8 @@ impl Options {
         };
         let quick = text("QUICK").is_some_and(|v| v != "0");
         Self {
-            rounds: number("ROUNDS", 3, 9, quick).max(1) as usize,
-            calls: number("CALLS", 30_000, 200_000, quick),
+            rounds: number("ROUNDS", 3, 7, quick).max(1) as usize,
+            calls: number("CALLS", 30_000, 100_000, quick),
             keys: number("KEYS", 20_000, 100_000, quick),
             only: text("ONLY").map(|v| v.to_lowercase()),
             quick,

@@ -176,7 +176,8 @@ impl Conn {
     /// The integer that a command answers.
     pub fn int(&mut self, words: &[&str]) -> io::Result<i64> {
         let reply = self.ask(words)?;
-        reply.trim_start_matches(':').trim_end().parse().map_err(io::Error::other)
+        let number = reply.trim_start_matches(':').trim_end().parse();
+        number.map_err(|_| io::Error::other(format!("{}: {reply}", words.join(" "))))
     }
 
     /// A field of one section of INFO, if there is such a field.

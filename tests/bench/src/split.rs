@@ -5,8 +5,8 @@
 //!   limit 1000 on one key    →    key:0 .. key:7 with 125 each, a call goes to one of them
 //! ```
 //!
-//! Shares rounded down never let more through than the limit, but a sub-key may be used up while
-//! another has room: under-admission. Shares rounded up may let more through: over-admission.
+//! Shares whose sum is the limit never let more through, but a sub-key may be used up while another
+//! has room: under-admission. Shares rounded up may let more through: over-admission.
 
 use crate::load::Random;
 use crate::table::Table;
@@ -53,6 +53,25 @@ impl Routing {
     }
 }
 
+/// How a limit that the number of sub-keys does not divide is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shares {
+    Down,
+    /// The first sub-keys get one more, so that the sum is the limit.
+    DealtOut,
+    Up,
+}
+
+impl Shares {
+    const fn of(self, limit: u64, parts: u64, i: u64) -> u64 {
+        match self {
+            Self::Down => limit / parts,
+            Self::DealtOut => limit / parts + (i < limit % parts) as u64,
+            Self::Up => limit.div_ceil(parts),
+        }
+    }
+}
+
 /// A TOKEN limiter of the core.
 struct Bucketful {
     held: Option<Limiter>,
@@ -81,11 +100,11 @@ impl Bucketful {
 }
 
 /// Calls admitted by a split into `parts`, against one key under the same calls, in percent.
-/// `load` is the traffic against the rate; `round_up`: shares are rounded up.
-pub fn admitted(parts: u64, load: f64, routing: Routing, limit: u64, round_up: bool) -> f64 {
-    let share = if round_up { limit.div_ceil(parts) } else { (limit / parts).max(1) };
+/// `load` is the traffic against the rate.
+pub fn admitted(parts: u64, load: f64, routing: Routing, limit: u64, shares: Shares) -> f64 {
     let mut whole = Bucketful::new(limit);
-    let mut split: Vec<_> = (0..parts).map(|_| Bucketful::new(share)).collect();
+    let mut split: Vec<_> =
+        (0..parts).map(|i| Bucketful::new(shares.of(limit, parts, i))).collect();
     let weights: Vec<f64> = (1..=parts).map(|i| 1.0 / i as f64).collect();
     let sum: f64 = weights.iter().sum();
     let mut random = Random::new(parts ^ limit);
@@ -120,24 +139,20 @@ pub fn admitted(parts: u64, load: f64, routing: Routing, limit: u64, round_up: b
 
 /// Percent admitted, a column per routing, a row per number of sub-keys.
 pub fn curves(load: f64) -> Vec<(Routing, Vec<f64>)> {
-    let curve = |routing| PARTS.iter().map(|n| admitted(*n, load, routing, RATE, false)).collect();
+    let curve = |routing| {
+        PARTS.iter().map(|n| admitted(*n, load, routing, RATE, Shares::DealtOut)).collect()
+    };
     Routing::ALL.iter().map(|routing| (*routing, curve(*routing))).collect()
 }
 
-/// Percent admitted of a small limit, shares rounded down and up, where all calls find a sub-key
-/// with room if there is one.
+/// Percent admitted of a small limit, by how it is shared; a denied call has a second try.
 pub fn rounding(limit: u64) -> Table {
-    let mut table = Table::new(["sub-keys", "share, down", "admitted", "share, up", "admitted "]);
+    let mut table = Table::new(["sub-keys", "rounded down", "dealt out", "rounded up"]);
     for parts in PARTS.iter().filter(|n| **n <= limit) {
-        let percent = |up| format!("{:.0} %", admitted(*parts, 4.0, Routing::SecondTry, limit, up));
-        let (down, up) = (limit / parts, limit.div_ceil(*parts));
-        table.row([
-            parts.to_string(),
-            down.to_string(),
-            percent(false),
-            up.to_string(),
-            percent(true),
-        ]);
+        let percent =
+            |shares| format!("{:.0} %", admitted(*parts, 4.0, Routing::SecondTry, limit, shares));
+        let cells = [Shares::Down, Shares::DealtOut, Shares::Up].map(percent);
+        table.row(std::iter::once(parts.to_string()).chain(cells));
     }
     table
 }
