@@ -1,6 +1,6 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run build test lint fmt test-servers test-clients pictures
+.PHONY: help setup demo run build test lint fmt test-servers test-clients pictures bench
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,3 +34,12 @@ test-clients: build ## one program per client library, and the HTTP middlewares 
 
 pictures: build ## draw docs/img/ again, from real runs under a set clock (ONLY="burst leaky")
 	@scripts/pictures.py $(ONLY)
+
+bench: build ## measure against INCR and Lua; writes docs/benchmarks.md, docs/scaling.md (QUICK=1: only prints)
+	@. scripts/env.sh && cargo run --release --locked -q --manifest-path tests/bench/Cargo.toml --target-dir target/bench
+
+bench-core: setup ## nanoseconds and allocations of one decision, without a server
+	@. scripts/env.sh && cargo bench --locked -q --manifest-path tests/bench/Cargo.toml --target-dir target/bench
+
+profile: build ## instructions per command and function, under valgrind (CASES="token-allowed incr")
+	@tests/bench/profile.sh
