@@ -1,6 +1,6 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run build test lint fmt test-servers test-clients pictures bench
+.PHONY: help setup demo run build test lint fmt test-servers test-clients pictures bench bench-core profile
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
