@@ -1,7 +1,6 @@
 //! From the rules of a call to what is asked of each position: policies unfolded, costs dealt out.
 
 use super::args::{rules_fit, Given, Shape};
-use super::charge::is_denial;
 use super::error::{Argument, Error};
 use crate::limit::bytes::Bytes;
 use crate::limit::codec::Trail;
@@ -155,7 +154,7 @@ pub(crate) fn count_all(all: &[Asks], rows: &[Row], pass: bool) {
     let asks = all.iter().flat_map(|asks| asks.asks.all());
     let mut shadow_denied = false;
     for (ask, row) in asks.zip(rows) {
-        let denies = is_denial(row);
+        let denies = row.denies();
         // What only shadow rules would have denied passes all the same.
         shadow_denied |= pass && denies && ask.shadow;
         if pass || denies {
@@ -175,7 +174,7 @@ fn count_policies(all: &[Asks], rows: &[Row], pass: bool) {
     for asks in all {
         for (first, policy) in &asks.policies {
             let own = rows.iter().skip(before.saturating_add(*first)).take(policy.rules.len());
-            let denies = pass && policy.shadow && own.into_iter().any(is_denial);
+            let denies = pass && policy.shadow && own.into_iter().any(Row::denies);
             match counted.iter_mut().find(|(known, _)| Arc::ptr_eq(known, policy)) {
                 Some((_, denied)) => *denied |= denies,
                 None => counted.push((policy, denies)),

@@ -14,7 +14,7 @@ use super::reply;
 use crate::limit::bytes::Bytes;
 use crate::limit::few::Few;
 use crate::limit::layers::Refusal;
-use crate::limit::{decide, solo, Algorithm, Ask, Decision, Row, Rule, Wait};
+use crate::limit::{decide, solo, Algorithm, Ask, Decision, Row, Rule};
 use crate::server::{config, Access, Call, Key, Opened};
 use crate::{stats, top};
 use std::ffi::CStr;
@@ -63,7 +63,7 @@ pub(super) fn one_rule(call: &Call, ask: Ask, force: bool) -> Result<(Row, u64),
         let (rows, jitter) = one_key(call, &Asks::one(ask, force))?;
         return rows.all().first().map(|row| (*row, jitter)).ok_or(Error::Bug);
     };
-    let pass = solo.row.wait == Wait::Now;
+    let pass = !solo.row.denies();
     if let Some(write) = &solo.write {
         let blob = effect::store_solo(&mut key, write, now);
         drop(key);
@@ -242,9 +242,4 @@ fn no_repeated_key(call: &Call, keys: usize) -> Result<(), Error> {
     } else {
         Ok(())
     }
-}
-
-/// Whether the rule of a row denied.
-pub(super) fn is_denial(row: &Row) -> bool {
-    row.wait != Wait::Now
 }

@@ -24,7 +24,7 @@ pub(crate) fn six(call: &Call, row: &Row, jitter: u64) {
 }
 
 fn items(call: &Call, row: &Row, jitter: u64) {
-    call.int(i64::from(row.wait == Wait::Now));
+    call.int(i64::from(!row.denies()));
     int(call, row.remaining);
     wait(call, row.wait, jitter);
     int(call, row.reset_ms);

@@ -51,7 +51,7 @@ fn reply(call: &Call, row: &Row, jitter: u64) {
     let int = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let seconds = |ms: u64| int(ms.div_ceil(1_000));
     call.array(5);
-    call.int(i64::from(row.wait != Wait::Now));
+    call.int(i64::from(row.denies()));
     call.int(int(row.limit));
     call.int(int(row.remaining));
     call.int(match row.wait {

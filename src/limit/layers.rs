@@ -19,18 +19,7 @@ use super::log::Log;
 use super::position::{Asked, NextSlot, Position, Settled};
 use super::time::Micros;
 use super::write::Write;
-use super::{Algorithm, Row, Rule, Wait};
-
-/// A rule that a call asks for, and what it charges there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// The limit.
-    pub rule: Rule,
-    /// Its cost, 0 to 10^12; 0 shows the rule without charging it.
-    pub cost: u64,
-    /// The rule belongs to a shadow policy: it never makes a call fail.
-    pub shadow: bool,
-}
+use super::{Algorithm, Ask, Row, Wait};
 
 /// A call on one key.
 #[derive(Clone, Copy, Debug)]

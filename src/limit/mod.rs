@@ -37,7 +37,7 @@ mod token;
 pub mod write;
 
 pub use fixed::Fixed;
-pub use layers::{decide, Ask, Decision, Misfit, Request};
+pub use layers::{decide, Decision, Misfit, Request};
 pub use level::Bucket;
 pub use limiter::Limiter;
 pub use slide::Slide;
@@ -138,6 +138,17 @@ impl Rule {
     }
 }
 
+/// A rule that a call asks for, and what it charges there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The limit.
+    pub rule: Rule,
+    /// Its cost, 0 to 10^12; 0 shows the rule without charging it.
+    pub cost: u64,
+    /// The rule belongs to a shadow policy: it never makes a call fail.
+    pub shadow: bool,
+}
+
 /// When the same call passes if nobody else asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -184,4 +195,12 @@ pub struct Row {
     pub delay_ms: u64,
     /// Whether the rule belongs to a shadow policy.
     pub shadow: bool,
+}
+
+impl Row {
+    /// Whether the rule denies the call.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        self.wait != Wait::Now
+    }
 }

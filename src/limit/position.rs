@@ -2,11 +2,10 @@
 
 use super::algorithm::{Base, Charge, Next};
 use super::codec::{Slot, State};
-use super::layers::Ask;
 use super::log::{self, Log};
 use super::slide::Edit;
 use super::time::Micros;
-use super::{Rule, Wait};
+use super::{Ask, Rule, Wait};
 
 /// A stored rule brought to `now` under its own settings.
 #[derive(Clone, Debug)]

@@ -8,12 +8,11 @@ use super::algorithm::{Base, Charge, Next};
 use super::bytes::Bytes;
 use super::change::{encode_head, LogPart, Totals};
 use super::codec::{self, Slot, State};
-use super::layers::Ask;
 use super::limiter::Limiter;
 use super::log::{self, Log};
 use super::slide::Edit;
 use super::time::{Micros, Millis};
-use super::{Row, Rule, Wait};
+use super::{Ask, Row, Rule, Wait};
 
 /// A call decided, not yet written.
 #[derive(Clone, Debug)]
