@@ -209,7 +209,10 @@ fn dump_and_restore_elsewhere() {
             let key = picture.key.as_bytes();
             let words = [&b"RESTORE"[..], key, ttl.as_bytes(), dump, b"ABSTTL", b"REPLACE"];
             assert_eq!(other.run(&words), Value::Okay);
-            assert_eq!(pictures(&mut other, std::slice::from_ref(&picture.key)), [picture.clone()]);
+            assert_eq!(
+                pictures(&mut other, std::slice::from_ref(&picture.key)),
+                std::slice::from_ref(&picture)
+            );
             // Both go on alike.
             let ask = |client: &mut Client| client.run(&[b"RL.PEEK".as_slice(), key]);
             assert_eq!(ask(&mut client), ask(&mut other), "{}", picture.key);
