@@ -143,7 +143,7 @@ fn a_change_acts_on_the_next_call_and_what_is_used_stays() {
     // The exception is for the policy edited, not for another list or the same rules spelled out.
     client.ok("RL.POLICY SET other TOKEN 9 1");
     for line in
-        ["RL.CHARGE j POLICY other", "RL.CHARGE j TOKEN 9 1", "RL.CHARGE j POLICY q POLICY q"]
+        ["RL.CHARGE j POLICY other", "RL.CHARGE j TOKEN 9 1", "RL.CHARGE j POLICY other POLICY q"]
     {
         let text = client.error(line);
         assert!(text.starts_with("WRONGTYPE key holds SLIDE FIXED, not"), "{line}: {text}");
