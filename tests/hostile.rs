@@ -161,6 +161,13 @@ fn internal_commands_obey_no_client() {
     let sent = support::stream::commands(&support::stream::aof(&server));
     let sent: Vec<_> = sent.into_iter().filter(|words| words[0].starts_with(b"rl.")).collect();
     assert_eq!(sent.len(), 3);
+    // A server that hides the commands calls them unknown and echoes what they carry, which is no text.
+    let readable = |word: Vec<u8>| if word.is_ascii() { word } else { b"bytes".to_vec() };
+    let hidden = server.is_redis(8, 0);
+    let sent: Vec<Vec<Vec<u8>>> = sent
+        .into_iter()
+        .map(|words| if hidden { words.into_iter().map(readable).collect() } else { words })
+        .collect();
     replica.client().ok("CONFIG SET replica-read-only no");
     for node in [&server, &replica] {
         let mut client = node.client();
@@ -170,7 +177,7 @@ fn internal_commands_obey_no_client() {
             client.ok("MULTI");
             client.run(words);
             let exec = client.call("EXEC");
-            assert!(show(&exec).contains("ERR"), "{}", show(&exec));
+            assert!(is_error(&exec) || show(&exec).contains("ERR"), "{}", show(&exec));
             for call in ["call", "pcall"] {
                 let script = format!("return redis.{call}(unpack(ARGV))");
                 let mut eval = vec![b"EVAL".to_vec(), script.into_bytes(), b"0".to_vec()];
