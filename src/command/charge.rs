@@ -152,6 +152,11 @@ fn jitter(pass: bool) -> u64 {
     }
 }
 
+/// The word of key `i` of RL.MCHARGE.
+const fn key_word(i: usize) -> usize {
+    i.saturating_add(2)
+}
+
 /// How many keys RL.MCHARGE names: 1 to 64, and as many words must follow.
 fn key_count(call: &Call) -> Result<usize, Error> {
     let count = args::integer(call.arg(1), 1, MAX_KEYS as u64);
@@ -167,7 +172,7 @@ pub(crate) fn mcharge(call: &Call) {
     if call.is_keys_position_request() {
         // The server asks where the keys are; key specs alone do not route a call everywhere.
         for i in 0..key_count(call).unwrap_or(0) {
-            call.key_at(i.saturating_add(2), Access::Update);
+            call.key_at(key_word(i), Access::Update);
         }
         return;
     }
@@ -179,15 +184,15 @@ pub(crate) fn mcharge(call: &Call) {
 
 fn many_keys(call: &Call) -> Result<(Vec<Row>, u64), Error> {
     let keys = key_count(call)?;
-    let shape = Shape::list(call, keys.saturating_add(2), Grammar::CHARGE)?;
+    let shape = Shape::list(call, key_word(keys), Grammar::CHARGE)?;
     if shape.rule_count() != keys {
         return Err(Error::of(Argument::NumKeys));
     }
-    let is_kept = |i: usize, rule: &Rule| is_kept(call, i.saturating_add(2), 0, rule);
+    let is_kept = |i: usize, rule: &Rule| is_kept(call, key_word(i), 0, rule);
     let asks = asks::per_key(call, &shape, is_kept)?;
     no_repeated_key(call, keys)?;
     let now = call.now();
-    let mut open: Vec<_> = (0..keys).map(|i| call.open_write(i.saturating_add(2))).collect();
+    let mut open: Vec<_> = (0..keys).map(|i| call.open_write(key_word(i))).collect();
     if open.iter().any(|key| key.opened() == Opened::Foreign) {
         return Err(Error::WrongType);
     }
@@ -199,7 +204,7 @@ fn many_keys(call: &Call) -> Result<(Vec<Row>, u64), Error> {
     let rows: Vec<Row> = decisions.iter().flat_map(|d| d.rows(pass, true)).collect();
     let deniers: Vec<usize> = (0..keys)
         .filter(|i| decisions.get(*i).is_some_and(|d| !d.passes()))
-        .map(|i| i.saturating_add(2))
+        .map(key_word)
         .collect();
     let writes: Vec<_> = decisions.iter().map(|d| d.write(pass)).collect();
     drop(decisions);
@@ -207,7 +212,7 @@ fn many_keys(call: &Call) -> Result<(Vec<Row>, u64), Error> {
     for (i, (key, write)) in open.iter_mut().zip(&writes).enumerate() {
         if let Some(write) = write {
             let blob = effect::store(key, write, now);
-            changes.push((i.saturating_add(2), blob, write.charged));
+            changes.push((key_word(i), blob, write.charged));
         }
     }
     drop(open);
@@ -234,7 +239,7 @@ fn publish_all(call: &Call, changes: &[(usize, Bytes, bool)]) {
 }
 
 fn no_repeated_key(call: &Call, keys: usize) -> Result<(), Error> {
-    let mut names: Vec<&[u8]> = (0..keys).map(|i| call.arg(i.saturating_add(2))).collect();
+    let mut names: Vec<&[u8]> = (0..keys).map(|i| call.arg(key_word(i))).collect();
     names.sort_unstable();
     let repeated = names.windows(2).any(|pair| matches!(pair, [a, b] if a == b));
     if repeated {

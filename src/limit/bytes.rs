@@ -89,7 +89,7 @@ impl Bytes {
 
     /// Appends a signed number, small ones in either direction short.
     pub fn i64(&mut self, value: i64) {
-        self.u64(((value << 1) ^ (value >> 63)).cast_unsigned());
+        self.u64(zigzag(value));
     }
 
     /// Appends a length or an index.
@@ -119,20 +119,7 @@ impl<'a> Reader<'a> {
 
     /// A number.
     pub fn u64(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if (bits << shift) >> shift != bits {
-                return None;
-            }
-            value |= bits << shift;
-            if byte < 0x80 {
-                // One way to write each number, so that equal states are equal bytes.
-                return (byte > 0 || shift == 0).then_some(value);
-            }
-        }
-        None
+        self.u128().and_then(|value| u64::try_from(value).ok())
     }
 
     /// A number of `len` bytes, at most 8; none of them may be in vain.
@@ -169,6 +156,7 @@ impl<'a> Reader<'a> {
             }
             value |= bits << shift;
             if byte < 0x80 {
+                // One way to write each number, so that equal states are equal bytes.
                 return (byte > 0 || shift == 0).then_some(value);
             }
         }
@@ -177,14 +165,25 @@ impl<'a> Reader<'a> {
 
     /// A signed number.
     pub fn i64(&mut self) -> Option<i64> {
-        let value = self.u64()?;
-        Some((value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg())
+        self.u64().map(unzigzag)
     }
 
     /// A length or an index.
     pub fn size(&mut self) -> Option<usize> {
         usize::try_from(self.u64()?).ok()
     }
+}
+
+/// A signed number as an unsigned one, small ones in either direction small.
+#[must_use]
+pub const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
+}
+
+/// The number that `zigzag` was given.
+#[must_use]
+pub const fn unzigzag(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg()
 }
 
 /// How many bytes a number takes without leading zeros; none for 0.

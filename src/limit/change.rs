@@ -132,8 +132,7 @@ pub fn encode_whole(limiter: &Limiter, out: &mut Bytes) {
     encode_head(None, out);
     out.bytes(limiter.packed());
     for log in limiter.logs() {
-        out.byte(PART_WHOLE);
-        codec::pack_log(out, log);
+        LogPart::Whole.encode(log, out);
     }
 }
 
@@ -242,21 +241,17 @@ pub fn apply(bytes: &[u8], held: Option<&mut Limiter>) -> Result<Applied, Refuse
     let mut incoming = incoming.into_iter();
     // First see whether every part fits, then change: all or nothing.
     let mut plan = Vec::new();
-    if let Some(held) = &held {
-        let old = held.list().ok_or(Refused::OtherState)?;
-        for (i, _) in owners(&new.slots) {
-            let part = incoming.next().ok_or(Refused::Malformed)?;
-            let own = match old.slots.get(i).map(|slot| slot.state) {
-                Some(State::Log(n)) => Some(n),
-                _ => None,
-            };
-            plan.push((part.fits(own.and_then(|n| held.logs().get(n)))?, own));
-        }
-    } else {
-        for _ in owners(&new.slots) {
-            let part = incoming.next().ok_or(Refused::Malformed)?;
-            plan.push((part.fits(None)?, None));
-        }
+    let old = match held.as_deref() {
+        Some(limiter) => Some((limiter.list().ok_or(Refused::OtherState)?, limiter.logs())),
+        None => None,
+    };
+    for (i, _) in owners(&new.slots) {
+        let part = incoming.next().ok_or(Refused::Malformed)?;
+        let own = old.as_ref().and_then(|(list, logs)| match list.slots.get(i)?.state {
+            State::Log(n) => Some((n, logs.get(n)?)),
+            _ => None,
+        });
+        plan.push((part.fits(own.map(|(_, log)| log))?, own.map(|(n, _)| n)));
     }
     if incoming.next().is_some() {
         return Err(Refused::Malformed);
@@ -301,21 +296,28 @@ impl Incoming {
     }
 }
 
-/// The totals to which an edit leads: for a plain charge without touching the log.
+/// The totals to which an edit leads; for a plain charge without touching the log.
 fn after_edit(log: &Log, edit: &Edit) -> Totals {
+    after_charge(log, edit).unwrap_or_else(|| {
+        let mut copy = log.clone();
+        edit.apply(&mut copy);
+        Totals::of(&copy)
+    })
+}
+
+/// The same where the edit only drops the oldest entries and adds to the newest or after it: every
+/// charge under a clock that did not step, and so nearly every change that a replica gets.
+fn after_charge(log: &Log, edit: &Edit) -> Option<Totals> {
+    let (stamp, cost) = edit.add?;
     let plain = edit.repair.is_none() && edit.reshape.is_none() && edit.take.is_none();
-    match edit.add {
-        Some((stamp, cost)) if plain && !edit.merge && stamp > log.newest() => Totals {
-            entries: log.len().saturating_sub(edit.drop).saturating_add(1),
-            cost: log.sum(edit.drop, log.len()).saturating_add(cost).min(MAX_COUNT),
-            newest: stamp,
-        },
-        _ => {
-            let mut copy = log.clone();
-            edit.apply(&mut copy);
-            Totals::of(&copy)
-        }
+    let cost = log.sum(edit.drop, log.len()).checked_add(cost)?;
+    if !plain || edit.merge || stamp < log.newest() || cost > MAX_COUNT {
+        return None;
     }
+    let kept = log.len().saturating_sub(edit.drop);
+    let grows = kept > 0 && stamp == log.newest();
+    let entries = kept.saturating_add(usize::from(!grows));
+    Some(Totals { entries, cost, newest: stamp })
 }
 
 fn owners(slots: &Few<Slot>) -> impl Iterator<Item = (usize, &Slot)> {

@@ -17,7 +17,7 @@
 //! against the same bounds as an argument; bytes that break one are refused as a whole. A list of
 //! one rule without policies, by far the most common, goes without count and names.
 
-use super::bytes::{size, Bytes, Reader};
+use super::bytes::{size, unzigzag, zigzag, Bytes, Reader};
 use super::few::Few;
 use super::fixed::{Count, Fixed};
 use super::level::{Bucket, Level, MAX_LEVEL};
@@ -194,14 +194,6 @@ fn pack_slot(out: &mut Bytes, slot: &Slot) {
         }
         State::Count(count) => out.le(count.begin.cast_unsigned(), 8),
     }
-}
-
-const fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)).cast_unsigned()
-}
-
-const fn unzigzag(value: u64) -> i64 {
-    (value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg()
 }
 
 /// Reads a list of one rule without policies; `None` if it is another list.

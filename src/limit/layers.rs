@@ -8,8 +8,8 @@
 //!
 //! `decide` reads: it brings every position to `now`, reads changed settings in, and asks each
 //! rule how long the call would have to wait. `Decision::rows` tells what the reply shows;
-//! `Decision::commit` writes, and only what changed. Nothing is written twice: the states that the
-//! reply shows are the states that are stored.
+//! `Decision::write` prepares what is stored, and only what changed: the states that the reply
+//! shows are the states that are stored.
 
 use super::algorithm::Charge;
 use super::codec::{List, Slot, Trail};

@@ -5,12 +5,12 @@
 //! ```text
 //!   Limiter (what a key holds) ─┐
 //!   Asks (rules and costs)      ├─▶ layers::decide ─▶ Decision ─▶ rows for the reply
-//!   now                         ┘                        └─ commit ─▶ Limiter', Change (for replicas)
+//!   now                         ┘                        └─ write ─▶ Limiter', Change (for replicas)
 //! ```
 //!
 //! One file per algorithm: `token` and `leaky` share the exact arithmetic of `level`; `slide` and
 //! `blocks` share the ring of `log`; `fixed` stands alone. `layers` decides lists of rules all or
-//! nothing. `codec` holds the bytes of a stored list, `change` those that travel to replicas.
+//! nothing; `solo` does the same for one rule without a list. `codec` holds the bytes of a stored list, `change` those that travel to replicas.
 
 mod algorithm;
 pub mod blocks;

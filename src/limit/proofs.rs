@@ -254,6 +254,29 @@ fn a_large_log_costs_little() {
 }
 
 #[test]
+fn a_replica_follows_a_large_log_at_little_cost() {
+    for blocks in [None, Some(1000)] {
+        let (rule, mut primary, now) = large_log(blocks);
+        let mut replica = primary.clone();
+        let ask = [Ask { rule, cost: 1, shadow: false }];
+        // Half have left; four calls in each millisecond, so that most grow the newest entry.
+        let later = now + 3_550_000_000;
+        let mut both = |now| {
+            let (pass, bytes) = call(&mut primary, &ask, false, now);
+            assert!(pass);
+            let applied = apply(&bytes, replica.as_mut()).expect("fits");
+            replica = Some(applied.limiter);
+        };
+        // The first one drops that half at once: those entries have paid for it.
+        both(later);
+        let (visited, ()) = visits(|| (4..4_004).for_each(|i| both(later + i / 4 * 1_000)));
+        // Both sides together.
+        assert!(visited / 4_000 <= 80, "{} entries a call", visited / 4_000);
+        assert_eq!(payload(primary.as_ref()), payload(replica.as_ref()));
+    }
+}
+
+#[test]
 fn bytes_of_a_small_limiter_need_no_block_of_their_own() {
     let rules = [
         Rule::Token(Bucket::new(1_000_000, 1_000_000, 86_400_000).unwrap()),

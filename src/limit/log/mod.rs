@@ -32,7 +32,7 @@ const NARROW_SPAN: u64 = 1 << STAMP_BITS;
 const SPARE: usize = 4;
 
 /// Entries in order of their stamps, each stamp once. See the module's text.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Log {
     /// The ring; all its words count as slots. One word a slot, or two when `wide`.
     words: Vec<u64>,
@@ -49,6 +49,13 @@ pub struct Log {
 /// A log without entries.
 pub static EMPTY: Log =
     Log { words: Vec::new(), head: 0, len: 0, wide: false, newest: 0, end: 0, base: 0 };
+
+impl Clone for Log {
+    fn clone(&self) -> Self {
+        visit(self.len);
+        Self { words: self.words.clone(), ..*self }
+    }
+}
 
 impl PartialEq for Log {
     fn eq(&self, other: &Self) -> bool {
