@@ -271,8 +271,10 @@ const OP_DELETE: u8 = 2;
 const OP_ALL: u8 = 3;
 
 fn pack_rules(rules: &[Rule], out: &mut Bytes) {
-    let slots: Vec<_> = rules.iter().map(|r| Slot { rule: *r, state: State::Fresh }).collect();
-    codec::pack(out, &slots, slots.len(), Trail::default());
+    codec::pack_head(out, rules.len(), rules.len(), Trail::default());
+    for rule in rules {
+        codec::pack_slot(out, &Slot { rule: *rule, state: State::Fresh });
+    }
 }
 
 fn encode_name(name: &[u8], out: &mut Bytes) {

@@ -240,7 +240,7 @@ impl Shape {
 
     /// Reads the costs; one of 1 if none is given. `nothing` is the error for costs that are all 0.
     pub(crate) fn costs(&self, words: &impl Words, nothing: Argument) -> Result<Few<u64>, Error> {
-        let Some((from, to)) = self.options.cost else { return Ok(Few::One(1)) };
+        let Some((from, to)) = self.options.cost else { return Ok(Few::one(1)) };
         let count = to.saturating_sub(from);
         let costs = Few::make(count, |i| match words.word(from.saturating_add(i)) {
             b"0" => Some(0),

@@ -31,7 +31,7 @@ impl Asks {
 
     /// The one rule of a plain command.
     pub(crate) fn one(ask: Ask, force: bool) -> Self {
-        Self { asks: Few::One(ask), plain: true, ..Self::empty(force) }
+        Self { asks: Few::one(ask), plain: true, ..Self::empty(force) }
     }
 
     /// The rules of RL.CHARGE, at least one.

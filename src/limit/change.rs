@@ -59,16 +59,17 @@ impl Totals {
 
 /// What a write did to one log.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum LogPart {
+pub(super) enum LogPart<'e> {
     Same(Totals),
     Whole,
-    Edited(Totals, Edit, Totals),
+    Edited(Totals, &'e Edit, Totals),
 }
 
 /// What a write did to a limiter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Change {
-    pub(super) logs: Few<LogPart>,
+    /// What was done to each log, as it travels.
+    pub(super) logs: Bytes,
     /// Milliseconds until every rule is as good as new.
     pub reset_ms: u64,
     /// The same of a limiter of which everything is used.
@@ -82,13 +83,11 @@ impl Change {
     pub fn encode(&self, limiter: &Limiter, expire_at: Option<Millis>, out: &mut Bytes) {
         encode_head(expire_at, out);
         out.bytes(limiter.packed());
-        for (part, log) in self.logs.all().iter().zip(limiter.logs()) {
-            part.encode(log, out);
-        }
+        out.bytes(self.logs.as_slice());
     }
 }
 
-impl LogPart {
+impl LogPart<'_> {
     pub fn encode(&self, log: &Log, out: &mut Bytes) {
         match self {
             Self::Same(totals) => {

@@ -42,9 +42,9 @@ pub const MAX_NAME: usize = 64;
 
 /// A list as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct List<'a> {
-    /// Rules and states by position.
-    pub slots: Few<Slot>,
+pub struct List<'a, T = Slot> {
+    /// Rules and states by position, or what was made of them.
+    pub slots: Few<T>,
     /// How many positions the last stored charge asked for.
     pub asked: usize,
     /// The policies it named.
@@ -109,14 +109,14 @@ impl<'a> Trail<'a> {
     }
 }
 
-/// Writes a list.
-pub fn pack(out: &mut Bytes, slots: &[Slot], asked: usize, trail: Trail<'_>) {
+/// Writes all of a list but its `count` slots, which follow.
+pub fn pack_head(out: &mut Bytes, count: usize, asked: usize, trail: Trail<'_>) {
     let named = !trail.names.is_empty();
-    let list = slots.len() != 1 || named;
+    let list = count != 1 || named;
     let flags = if list { FLAG_LIST } else { 0 } | if named { FLAG_TRAIL } else { 0 };
     out.byte(FORMAT << 4 | flags);
     if list {
-        out.size(slots.len());
+        out.size(count);
         out.size(asked);
     }
     if named {
@@ -124,9 +124,6 @@ pub fn pack(out: &mut Bytes, slots: &[Slot], asked: usize, trail: Trail<'_>) {
         out.bytes(trail.names);
         out.size(trail.versions.len());
         out.bytes(trail.versions);
-    }
-    for slot in slots {
-        pack_slot(out, slot);
     }
 }
 
@@ -137,8 +134,9 @@ pub fn pack_one(out: &mut Bytes, slot: &Slot) {
     pack_slot(out, slot);
 }
 
+/// Writes one slot of a list.
 #[inline]
-fn pack_slot(out: &mut Bytes, slot: &Slot) {
+pub fn pack_slot(out: &mut Bytes, slot: &Slot) {
     let (a, b, c, option) = match slot.rule {
         Rule::Token(b) | Rule::Leaky(b) => {
             let cut = matches!(slot.state, State::Level(l) if l.cut > 0);
@@ -211,13 +209,44 @@ pub fn unpack_one(bytes: &[u8]) -> Option<Slot> {
 /// Reads a list that fills `bytes` to the end.
 #[must_use]
 pub fn unpack(bytes: &[u8]) -> Option<List<'_>> {
+    unpack_into(bytes, Some)
+}
+
+/// The same, each slot handed to `make` at once; `None` as soon as `make` says so.
+#[inline]
+pub fn unpack_into<T: Clone>(
+    bytes: &[u8],
+    make: impl FnMut(Slot) -> Option<T>,
+) -> Option<List<'_, T>> {
     let mut from = Reader(bytes);
-    let list = read_list(&mut from)?;
+    let list = read_into(&mut from, make)?;
     from.0.is_empty().then_some(list)
 }
 
 /// Reads a list; what follows it stays in `from`.
 pub fn read_list<'a>(from: &mut Reader<'a>) -> Option<List<'a>> {
+    read_into(from, Some)
+}
+
+/// The policies that a list names.
+#[must_use]
+pub fn unpack_trail(bytes: &[u8]) -> Option<Trail<'_>> {
+    read_head(&mut Reader(bytes)).map(|(_, _, trail)| trail)
+}
+
+#[inline]
+fn read_into<'a, T: Clone>(
+    from: &mut Reader<'a>,
+    mut make: impl FnMut(Slot) -> Option<T>,
+) -> Option<List<'a, T>> {
+    let (count, asked, trail) = read_head(from)?;
+    let mut logs = 0;
+    let slots = Few::make(count, |_| read_slot(from, &mut logs).and_then(&mut make))?;
+    Some(List { slots, asked, trail })
+}
+
+/// How many slots follow, how many the last charge asked for, and which policies it named.
+fn read_head<'a>(from: &mut Reader<'a>) -> Option<(usize, usize, Trail<'a>)> {
     let header = from.byte()?;
     let flags = header & 0x0f;
     if header >> 4 != FORMAT || flags & !(FLAG_LIST | FLAG_TRAIL) != 0 || flags == FLAG_TRAIL {
@@ -241,9 +270,7 @@ pub fn read_list<'a>(from: &mut Reader<'a>) -> Option<List<'a>> {
     if short || !(1..=MAX_RULES).contains(&count) || !(1..=count).contains(&asked) || !trail_ok {
         return None;
     }
-    let mut logs = 0;
-    let slots = Few::make(count, |_| read_slot(from, &mut logs))?;
-    Some(List { slots, asked, trail })
+    Some((count, asked, trail))
 }
 
 #[inline]

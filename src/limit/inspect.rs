@@ -1,8 +1,7 @@
 //! A limiter in plain units, for people.
 
-use super::layers::{Refusal, Stored};
+use super::layers::{self, Refusal};
 use super::limiter::Limiter;
-use super::position::Position;
 use super::time::{ceil_ms, Micros, Millis};
 use super::Rule;
 
@@ -48,13 +47,14 @@ pub enum Detail {
 /// # Errors
 /// The stored bytes are damaged.
 pub fn inspect(limiter: &Limiter, now: Micros) -> Result<Option<Vec<View>>, Refusal> {
-    let Some(stored) = Stored::read(Some(limiter), now)? else { return Ok(None) };
+    let Some(stored) = layers::read(Some(limiter), now)? else { return Ok(None) };
     let logs = limiter.logs();
-    let slots = stored.list.slots.all().iter().zip(stored.states.all());
     Ok(Some(
-        slots
-            .map(|(slot, settled)| {
-                let position = Position::only_kept(*slot, settled);
+        stored
+            .slots
+            .all()
+            .iter()
+            .map(|position| {
                 let (remaining, reset_ms) = position.standing(logs, now);
                 let (used, detail) = match &position.rule {
                     Rule::Token(b) | Rule::Leaky(b) => {
@@ -89,6 +89,7 @@ pub fn inspect(limiter: &Limiter, now: Micros) -> Result<Option<Vec<View>>, Refu
 /// # Errors
 /// The stored bytes are damaged.
 pub fn kept_rules(limiter: &Limiter, now: Micros) -> Result<Vec<Rule>, Refusal> {
-    let stored = Stored::read(Some(limiter), now)?;
-    Ok(stored.map_or_else(Vec::new, |s| s.list.slots.all().iter().map(|slot| slot.rule).collect()))
+    let stored = layers::read(Some(limiter), now)?;
+    Ok(stored
+        .map_or_else(Vec::new, |s| s.slots.all().iter().map(|position| position.rule).collect()))
 }

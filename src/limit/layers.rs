@@ -12,11 +12,11 @@
 //! shows are the states that are stored.
 
 use super::algorithm::Charge;
-use super::codec::{List, Slot, Trail};
+use super::codec::{self, List, Trail};
 use super::few::Few;
 use super::limiter::Limiter;
 use super::log::Log;
-use super::position::{Asked, NextSlot, Position, Settled};
+use super::position::{Asked, NextSlot, Position};
 use super::time::Micros;
 use super::write::Write;
 use super::{Algorithm, Ask, Row, Wait};
@@ -60,10 +60,10 @@ pub struct Decision<'l, 'r> {
     /// The positions asked for, then those only kept.
     positions: Few<Position>,
     request: Request<'r>,
-    logs: &'l [Log],
+    limiter: Option<&'l Limiter>,
     now: Micros,
-    /// The stored slots; none if the key holds nothing that counts.
-    kept: Few<Slot>,
+    /// How many stored slots count; 0 if the key holds nothing that counts.
+    kept: usize,
     /// How many positions the last stored charge asked for.
     asked: usize,
 }
@@ -78,98 +78,85 @@ pub fn decide<'l, 'r>(
     now: Micros,
 ) -> Result<Decision<'l, 'r>, Refusal> {
     let logs = limiter.map_or(&[] as &[Log], Limiter::logs);
-    let stored = Stored::read(limiter, now)?;
-    let asks = request.asks;
-    let mut length = asks.len();
-    if let Some(stored) = &stored {
-        if !stored.edited_since(&request.trail) {
-            stored.fits(&request).map_err(Refusal::Misfit)?;
-            length = length.max(stored.list.slots.len());
+    let (mut positions, mut kept, mut asked) = (Few::none(), 0, 0);
+    if let Some(mut stored) = read(limiter, now)? {
+        (kept, asked) = (stored.slots.len(), stored.asked);
+        if edited_since(&stored, &request.trail) {
+            stored.slots.truncate(request.asks.len());
+        } else {
+            fits(&stored, &request).map_err(Refusal::Misfit)?;
+        }
+        positions = stored.slots;
+    }
+    for (i, ask) in request.asks.iter().enumerate() {
+        match positions.all_mut().get_mut(i) {
+            Some(position) => {
+                let same = position.rule.algorithm() == ask.rule.algorithm();
+                if !(same && binds(position, i, asked)) {
+                    *position = Position::new(ask.rule);
+                }
+                position.ask(ask, logs, now, request.force);
+            }
+            None => {
+                let mut position = Position::new(ask.rule);
+                position.ask(ask, logs, now, request.force);
+                positions.push(position);
+            }
         }
     }
-    let positions = Few::make(length, |i| {
-        let stored = stored.as_ref().and_then(|s| s.at(i));
-        match asks.get(i) {
-            Some(ask) => {
-                let common = stored.filter(|(slot, _, binds)| {
-                    *binds && slot.rule.algorithm() == ask.rule.algorithm()
-                });
-                let carried = common.map(|(slot, settled, _)| (slot, settled));
-                Some(Position::asked(ask, carried, logs, now, request.force))
-            }
-            None => stored.map(|(slot, settled, _)| Position::only_kept(slot, settled)),
-        }
+    Ok(Decision { positions, request, limiter, now, kept, asked })
+}
+
+/// Reads what a key holds, its states brought to `now`. `None` if the key is missing or as good as
+/// new, which is the same to every command.
+pub(super) fn read(
+    limiter: Option<&Limiter>,
+    now: Micros,
+) -> Result<Option<List<'_, Position>>, Refusal> {
+    let Some(limiter) = limiter else { return Ok(None) };
+    let logs = limiter.logs();
+    let stored = codec::unpack_into(limiter.packed(), |slot| Position::stored(slot, logs, now));
+    let mut stored = stored.ok_or(Refusal::Damaged)?;
+    // Fresh rules at the end, beyond those that the last charge asked for, are gone.
+    let fresh = |position: &&Position| position.base.is_fresh();
+    let gone = stored.slots.all().iter().rev().take_while(fresh).count();
+    let live = stored.slots.len().saturating_sub(gone);
+    stored.slots.truncate(live.max(stored.asked));
+    Ok((live > 0).then_some(stored))
+}
+
+/// Whether the algorithm kept at position `i` binds a call: not that of a fresh rule beyond those
+/// that the last charge asked for, even if a live one stands after it.
+const fn binds(position: &Position, i: usize, asked: usize) -> bool {
+    i < asked || !position.base.is_fresh()
+}
+
+/// Whether a call names exactly the policies of the last charge, edited since: then states carry
+/// over wherever the algorithm is the same.
+fn edited_since(stored: &List<'_, Position>, trail: &Trail<'_>) -> bool {
+    let kept = &stored.trail;
+    !trail.names.is_empty() && trail.names == kept.names && trail.versions != kept.versions
+}
+
+fn fits(stored: &List<'_, Position>, request: &Request<'_>) -> Result<(), Misfit> {
+    let kept = stored.slots.all();
+    let agree = kept.iter().zip(request.asks).enumerate().all(|(i, (position, ask))| {
+        position.rule.algorithm() == ask.rule.algorithm() || !binds(position, i, stored.asked)
     });
-    let positions = positions.ok_or(Refusal::Damaged)?;
-    let (kept, asked) = match stored {
-        Some(stored) => (stored.list.slots, stored.list.asked),
-        None => (Few::none(), 0),
-    };
-    Ok(Decision { positions, request, logs, now, kept, asked })
-}
-
-/// A stored list and its states at `now`; never one of which nothing counts.
-pub(super) struct Stored<'a> {
-    pub list: List<'a>,
-    pub states: Few<Settled>,
-}
-
-impl<'a> Stored<'a> {
-    /// `None` if the key is missing or as good as new, which is the same to every command.
-    pub fn read(limiter: Option<&'a Limiter>, now: Micros) -> Result<Option<Self>, Refusal> {
-        let Some(limiter) = limiter else { return Ok(None) };
-        let mut list = limiter.list().ok_or(Refusal::Damaged)?;
-        let logs = limiter.logs();
-        let slots = &list.slots;
-        let states = Few::make(slots.len(), |i| Settled::of(slots.get(i)?, logs, now));
-        let mut states = states.ok_or(Refusal::Damaged)?;
-        if states.all().iter().all(|s| s.base.is_fresh()) {
-            return Ok(None);
-        }
-        // Fresh rules at the end, beyond those that the last charge asked for, are gone.
-        if let (Few::Many(slots), Few::Many(states)) = (&mut list.slots, &mut states) {
-            while slots.len() > list.asked && states.last().is_some_and(|s| s.base.is_fresh()) {
-                slots.pop();
-                states.pop();
-            }
-        }
-        Ok(Some(Self { list, states }))
+    if agree && !(request.plain && kept.len() > 1) {
+        return Ok(());
     }
-
-    /// The slot at a position with its state, and whether its algorithm binds a call.
-    fn at(&self, i: usize) -> Option<(Slot, &Settled, bool)> {
-        Some((*self.list.slots.get(i)?, self.states.get(i)?, self.binds(i)))
-    }
-
-    /// Whether the algorithm kept at a position binds a call: not that of a fresh rule beyond
-    /// those that the last charge asked for, even if a live one stands after it.
-    fn binds(&self, i: usize) -> bool {
-        i < self.list.asked || self.states.get(i).is_some_and(|s| !s.base.is_fresh())
-    }
-
-    /// Whether a call names exactly the policies of the last charge, edited since: then states
-    /// carry over wherever the algorithm is the same.
-    fn edited_since(&self, trail: &Trail<'_>) -> bool {
-        let kept = &self.list.trail;
-        !trail.names.is_empty() && trail.names == kept.names && trail.versions != kept.versions
-    }
-
-    fn fits(&self, request: &Request<'_>) -> Result<(), Misfit> {
-        let slots = self.list.slots.all();
-        let agree = slots.iter().zip(request.asks).enumerate().all(|(i, (slot, ask))| {
-            slot.rule.algorithm() == ask.rule.algorithm() || !self.binds(i)
-        });
-        if agree && !(request.plain && slots.len() > 1) {
-            return Ok(());
-        }
-        Err(Misfit {
-            holds: slots.iter().map(|slot| slot.rule.algorithm()).collect(),
-            asked: request.asks.iter().map(|ask| ask.rule.algorithm()).collect(),
-        })
-    }
+    Err(Misfit {
+        holds: kept.iter().map(|position| position.rule.algorithm()).collect(),
+        asked: request.asks.iter().map(|ask| ask.rule.algorithm()).collect(),
+    })
 }
 
 impl<'r> Decision<'_, 'r> {
+    fn logs(&self) -> &[Log] {
+        self.limiter.map_or(&[], Limiter::logs)
+    }
+
     fn asked_for(&self) -> impl Iterator<Item = (&Position, Asked)> {
         self.positions.all().iter().filter_map(|p| Some((p, p.ask?)))
     }
@@ -186,9 +173,9 @@ impl<'r> Decision<'_, 'r> {
         self.asked_for().map(move |(position, ask)| {
             let taken = pass && ask.wait == Wait::Now && ask.cost > 0;
             let (remaining, reset_ms) = if taken && charge {
-                position.charged(self.logs, ask.cost, self.now)
+                position.charged(self.logs(), ask.cost, self.now)
             } else {
-                position.standing(self.logs, self.now)
+                position.standing(self.logs(), self.now)
             };
             let delay_ms = if taken && !self.request.force { position.delay_ms() } else { 0 };
             let limit = position.rule.limit();
@@ -211,7 +198,7 @@ impl<'r> Decision<'_, 'r> {
             return None;
         }
         let max_log = self.request.max_log;
-        let next = |p: &Position| p.next(self.logs, Charge { cost: cost(p), max_log }, self.now);
+        let next = |p: &Position| p.next(self.logs(), Charge { cost: cost(p), max_log }, self.now);
         let slots = if charged {
             let asked = self.request.asks.len();
             let live =
@@ -220,9 +207,10 @@ impl<'r> Decision<'_, 'r> {
         } else {
             // A denied call stores changed settings and repairs at positions that the key already
             // has; it changes neither the length of the list nor the policies.
-            Few::make(self.kept.len(), |i| {
+            let stored = self.limiter.and_then(Limiter::list);
+            Few::make(self.kept, |i| {
                 let own = all.get(i).filter(|p| p.kept.is_some());
-                own.map(next).or_else(|| self.kept.get(i).map(NextSlot::same))
+                own.map(next).or_else(|| stored.as_ref()?.slots.get(i).map(NextSlot::same))
             })?
         };
         let (asked, trail) = if charged {
@@ -234,7 +222,7 @@ impl<'r> Decision<'_, 'r> {
             slots,
             asked,
             trail,
-            afresh: self.kept.is_empty(),
+            afresh: self.kept == 0,
             changed,
             repaired,
             charged,

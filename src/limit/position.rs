@@ -7,14 +7,6 @@ use super::slide::Edit;
 use super::time::Micros;
 use super::{Ask, Rule, Wait};
 
-/// A stored rule brought to `now` under its own settings.
-#[derive(Clone, Debug)]
-pub struct Settled {
-    pub base: Base,
-    /// A mark lay in the future and was set to now.
-    pub repaired: bool,
-}
-
 /// One position of a list under decision.
 #[derive(Clone, Debug)]
 pub struct Position {
@@ -37,13 +29,6 @@ pub struct Asked {
     pub wait: Wait,
 }
 
-impl Settled {
-    pub fn of(slot: &Slot, logs: &[Log], now: Micros) -> Option<Self> {
-        let (base, repaired) = slot.rule.settle(&slot.state, log_of(slot, logs), now)?;
-        Some(Self { base, repaired })
-    }
-}
-
 /// The log of a slot, an empty one if it has none.
 fn log_of<'a>(slot: &Slot, logs: &'a [Log]) -> &'a Log {
     match slot.state {
@@ -53,40 +38,34 @@ fn log_of<'a>(slot: &Slot, logs: &'a [Log]) -> &'a Log {
 }
 
 impl Position {
-    pub fn asked(
-        ask: &Ask,
-        stored: Option<(Slot, &Settled)>,
-        logs: &[Log],
-        now: Micros,
-        force: bool,
-    ) -> Self {
-        let rule = ask.rule;
-        let mut position = match stored {
-            Some((slot, settled)) => Self::only_kept(slot, settled),
-            None => Self::new(rule),
-        };
-        if position.rule != rule {
-            let base = std::mem::replace(&mut position.base, Base::Fresh);
-            position.base = base.carry(&position.rule, &rule, position.log(logs), now);
-            position.changed = true;
-            position.rule = rule;
-        }
-        let wait = if force || ask.cost == 0 {
-            Wait::Now
-        } else {
-            rule.wait(&position.base, position.log(logs), ask.cost, now)
-        };
-        position.ask = Some(Asked { cost: ask.cost, shadow: ask.shadow, wait });
-        position
+    /// A stored slot brought to `now` under its own settings; `None` if its bytes are damaged.
+    #[inline]
+    pub fn stored(slot: Slot, logs: &[Log], now: Micros) -> Option<Self> {
+        let (base, repaired) = slot.rule.settle(&slot.state, log_of(&slot, logs), now)?;
+        Some(Self { base, kept: Some(slot), repaired, ..Self::new(slot.rule) })
     }
 
+    /// A position of which nothing is stored.
     pub const fn new(rule: Rule) -> Self {
         Self { rule, base: Base::Fresh, kept: None, repaired: false, changed: false, ask: None }
     }
 
-    pub fn only_kept(slot: Slot, settled: &Settled) -> Self {
-        let Settled { base, repaired } = settled.clone();
-        Self { rule: slot.rule, base, kept: Some(slot), repaired, changed: false, ask: None }
+    /// Reads the position under the settings of `ask`, of the same algorithm, and asks it.
+    #[inline]
+    pub fn ask(&mut self, ask: &Ask, logs: &[Log], now: Micros, force: bool) {
+        let rule = ask.rule;
+        if self.rule != rule {
+            let base = std::mem::replace(&mut self.base, Base::Fresh);
+            self.base = base.carry(&self.rule, &rule, self.log(logs), now);
+            self.changed = true;
+            self.rule = rule;
+        }
+        let wait = if force || ask.cost == 0 {
+            Wait::Now
+        } else {
+            rule.wait(&self.base, self.log(logs), ask.cost, now)
+        };
+        self.ask = Some(Asked { cost: ask.cost, shadow: ask.shadow, wait });
     }
 
     /// The number of the log that carries on here.

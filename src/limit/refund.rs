@@ -3,10 +3,10 @@
 use super::algorithm::{Base, Charge};
 use super::codec::State;
 use super::few::Few;
-use super::layers::{Refusal, Stored};
+use super::layers::{self, Refusal};
 use super::limiter::Limiter;
 use super::log::Log;
-use super::position::{NextSlot, NextState, Position, Settled};
+use super::position::{NextSlot, NextState, Position};
 use super::slide;
 use super::time::{start_of_ms, Micros, Millis};
 use super::write::Write;
@@ -55,8 +55,8 @@ pub fn refund(
     moment: Option<Millis>,
     now: Micros,
 ) -> Result<Option<Refund>, Error> {
-    let stored = Stored::read(Some(limiter), now).map_err(|_: Refusal| Error::Damaged)?;
-    let Some(Stored { list, states }) = stored else { return Ok(None) };
+    let stored = layers::read(Some(limiter), now).map_err(|_: Refusal| Error::Damaged)?;
+    let Some(list) = stored else { return Ok(None) };
     let length = list.slots.len();
     if costs.0.len() > length.max(1) {
         return Err(Error::CostCount);
@@ -65,10 +65,10 @@ pub fn refund(
     // Positions that the last charge did not ask for go as soon as they are as good as new.
     let mut live = list.asked;
     let slots = Few::make(length, |i| {
-        let position = Position::only_kept(*list.slots.get(i)?, states.get(i)?);
+        let position = list.slots.get(i)?;
         let cost = costs.at(i, list.asked);
         repaired |= position.repaired;
-        let next = match give_back(&position, limiter.logs(), cost, moment) {
+        let next = match give_back(position, limiter.logs(), cost, moment) {
             Some(state) => {
                 given = true;
                 NextSlot { rule: position.rule, state }
@@ -82,7 +82,7 @@ pub fn refund(
     });
     let mut slots = slots.ok_or(Error::Damaged)?;
     slots.truncate(live);
-    let rules = Few::make(length, |i| list.slots.get(i).map(|slot| slot.rule));
+    let rules = Few::make(length, |i| list.slots.get(i).map(|position| position.rule));
     let rules = rules.ok_or(Error::Damaged)?;
     let write = (given || repaired).then_some(Write {
         slots,
@@ -133,7 +133,7 @@ pub fn standing(limiter: &Limiter, rules: &[Rule], now: Micros) -> Result<Vec<Ro
     let list = limiter.list().ok_or(Refusal::Damaged)?;
     let rows = rules.iter().enumerate().map(|(i, rule)| {
         let position = match list.slots.get(i) {
-            Some(slot) => Position::only_kept(*slot, &Settled::of(slot, limiter.logs(), now)?),
+            Some(slot) => Position::stored(*slot, limiter.logs(), now)?,
             None => Position::new(*rule),
         };
         let (remaining, reset_ms) = position.standing(limiter.logs(), now);

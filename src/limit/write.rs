@@ -7,8 +7,9 @@ use super::few::Few;
 use super::limiter::Limiter;
 use super::log::Log;
 use super::position::{NextSlot, NextState};
+use super::slide::{self, Edit};
 use super::time::{ms_until, Micros};
-use super::{slide, Rule};
+use super::Rule;
 
 /// A write prepared: it no longer needs the limiter it was decided on, which is about to change.
 #[derive(Clone, Debug)]
@@ -32,81 +33,89 @@ impl Write<'_> {
     /// Makes a limiter where there was none.
     #[must_use]
     pub fn create(&self) -> (Limiter, Change) {
-        let mut logs = Vec::new();
-        let (slots, change) = self.settle_logs(&mut logs);
-        let mut packed = Bytes::default();
-        codec::pack(&mut packed, slots.all(), self.asked, self.trail.unwrap_or_default());
+        let (mut logs, mut packed) = (Vec::new(), Bytes::default());
+        let change = self.settle(&mut logs, self.trail.unwrap_or_default(), &mut packed);
         (Limiter::new(packed.as_slice(), logs), change)
     }
 
     /// Changes a limiter, the one that the call was decided on.
     pub fn update(&self, limiter: &mut Limiter) -> Change {
-        let mut logs = limiter.take_logs();
+        let (mut logs, mut packed) = (limiter.take_logs(), Bytes::default());
         if self.afresh {
             logs.clear();
         }
-        let (slots, change) = self.settle_logs(&mut logs);
-        let mut packed = Bytes::default();
-        let trail = match self.trail {
-            Some(trail) => trail,
-            None => limiter.list().map_or_else(Trail::default, |list| list.trail),
-        };
-        codec::pack(&mut packed, slots.all(), self.asked, trail);
+        let trail = self.trail.or_else(|| codec::unpack_trail(limiter.packed()));
+        let change = self.settle(&mut logs, trail.unwrap_or_default(), &mut packed);
         limiter.put(packed.as_slice(), logs);
         change
     }
 
-    /// Edits the logs, drops those that no rule owns any more, and numbers them anew. The logs of
-    /// the positions that carry on stand in the order of the positions, before and after.
-    fn settle_logs(&self, logs: &mut Vec<Log>) -> (Few<Slot>, Change) {
-        let mut parts = Few::none();
-        let (mut reset_ms, mut full_reset_ms, mut slack_ms) = (0, 0, 0);
+    /// Packs the list, edits the logs, drops those that no rule owns any more, and numbers them
+    /// anew. The logs of the positions that carry on stand in the order of the positions, before
+    /// and after.
+    fn settle(&self, logs: &mut Vec<Log>, trail: Trail<'_>, packed: &mut Bytes) -> Change {
+        let mut change = Change::default();
         // The next free place among the logs, and how many of the old ones are dealt with.
         let (mut place, mut done) = (0, 0);
-        let slots = Few::make(self.slots.len(), |i| {
-            let NextSlot { rule, state } = *self.slots.get(i)?;
-            let slot = match state {
+        codec::pack_head(packed, self.slots.len(), self.asked, trail);
+        for NextSlot { rule, state } in self.slots.all() {
+            let state = match state {
                 NextState::Same(State::Log(old)) => {
-                    drop_until(logs, place, &mut done, old);
-                    parts.push(LogPart::Same(logs.get(place).map(Totals::of)?));
-                    place = place.saturating_add(1);
-                    Slot { rule, state: State::Log(place.saturating_sub(1)) }
+                    drop_until(logs, place, &mut done, *old);
+                    if let Some(log) = logs.get(place) {
+                        LogPart::Same(Totals::of(log)).encode(log, &mut change.logs);
+                    }
+                    State::Log(place)
                 }
-                NextState::Same(state) | NextState::Small(state) => Slot { rule, state },
+                NextState::Same(state) | NextState::Small(state) => *state,
                 NextState::Log(old, edit) => {
                     match old {
-                        Some(old) => drop_until(logs, place, &mut done, old),
+                        Some(old) => drop_until(logs, place, &mut done, *old),
                         None => {
                             // Exactly one more: a log's header is large beside a short log.
                             logs.reserve_exact(1);
                             logs.insert(place, Log::new());
                         }
                     }
-                    let log = logs.get_mut(place)?;
-                    let before = Totals::of(log);
-                    edit.apply(log);
-                    if log.is_empty() {
+                    let log = logs.get_mut(place);
+                    let lives = log.map(|l| edit_log(l, edit, old.is_some(), &mut change.logs));
+                    if lives == Some(false) {
                         logs.remove(place);
-                        Slot { rule, state: State::Fresh }
+                    }
+                    if lives == Some(true) {
+                        State::Log(place)
                     } else {
-                        parts.push(match old {
-                            Some(_) => LogPart::Edited(before, edit, Totals::of(log)),
-                            None => LogPart::Whole,
-                        });
-                        place = place.saturating_add(1);
-                        Slot { rule, state: State::Log(place.saturating_sub(1)) }
+                        State::Fresh
                     }
                 }
             };
-            reset_ms = reset_ms.max(reset_of(&slot, logs, self.now));
-            full_reset_ms = full_reset_ms.max(rule.full_reset_ms());
-            slack_ms = slack_ms.max(change::slack_ms(&rule));
-            Some(slot)
-        });
+            if let State::Log(_) = state {
+                place = place.saturating_add(1);
+            }
+            let slot = Slot { rule: *rule, state };
+            codec::pack_slot(packed, &slot);
+            change.reset_ms = change.reset_ms.max(reset_of(&slot, logs, self.now));
+            change.full_reset_ms = change.full_reset_ms.max(rule.full_reset_ms());
+            change.slack_ms = change.slack_ms.max(change::slack_ms(rule));
+        }
         logs.truncate(place);
-        let change = Change { logs: parts, reset_ms, full_reset_ms, slack_ms };
-        (slots.unwrap_or_else(Few::none), change)
+        change
     }
+}
+
+/// Edits a log and says so in `out`; false if nothing is left of it.
+fn edit_log(log: &mut Log, edit: &Edit, kept: bool, out: &mut Bytes) -> bool {
+    let before = Totals::of(log);
+    edit.apply(log);
+    if log.is_empty() {
+        return false;
+    }
+    if kept {
+        LogPart::Edited(before, edit, Totals::of(log)).encode(log, out);
+    } else {
+        LogPart::Whole.encode(log, out);
+    }
+    true
 }
 
 /// Removes the old logs before number `old`, of positions that no longer own one.
