@@ -122,8 +122,8 @@ pub(super) fn one_key(call: &Call, asks: &Asks) -> Result<(Few<Row>, u64), Error
     let pass = decision.passes();
     let rows = reply::collect(decision.rows(pass, true));
     let write = decision.write(pass);
-    if let Some(write) = write {
-        let blob = effect::store(&mut key, &write, now);
+    if let Some(write) = &write {
+        let blob = effect::store(&mut key, write, now);
         drop(key);
         effect::publish(call, 1, &blob, write.charged.then_some(CHARGED));
     } else {

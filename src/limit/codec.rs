@@ -42,9 +42,9 @@ pub const MAX_NAME: usize = 64;
 
 /// A list as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct List<'a, T = Slot> {
-    /// Rules and states by position, or what was made of them.
-    pub slots: Few<T>,
+pub struct List<'a> {
+    /// Rules and states by position.
+    pub slots: Few<Slot>,
     /// How many positions the last stored charge asked for.
     pub asked: usize,
     /// The policies it named.
@@ -209,40 +209,39 @@ pub fn unpack_one(bytes: &[u8]) -> Option<Slot> {
 /// Reads a list that fills `bytes` to the end.
 #[must_use]
 pub fn unpack(bytes: &[u8]) -> Option<List<'_>> {
-    unpack_into(bytes, Some)
+    let mut from = Reader(bytes);
+    let list = read_list(&mut from)?;
+    from.0.is_empty().then_some(list)
 }
 
-/// The same, each slot handed to `make` at once; `None` as soon as `make` says so.
+/// The same, each slot handed to `each`; `None` as soon as `each` says so. How many positions the
+/// last stored charge asked for, and the policies it named.
 #[inline]
-pub fn unpack_into<T: Clone>(
+pub fn unpack_each(
     bytes: &[u8],
-    make: impl FnMut(Slot) -> Option<T>,
-) -> Option<List<'_, T>> {
+    mut each: impl FnMut(Slot) -> Option<()>,
+) -> Option<(usize, Trail<'_>)> {
     let mut from = Reader(bytes);
-    let list = read_into(&mut from, make)?;
-    from.0.is_empty().then_some(list)
+    let (count, asked, trail) = read_head(&mut from)?;
+    let mut logs = 0;
+    for _ in 0..count {
+        each(read_slot(&mut from, &mut logs)?)?;
+    }
+    from.0.is_empty().then_some((asked, trail))
 }
 
 /// Reads a list; what follows it stays in `from`.
 pub fn read_list<'a>(from: &mut Reader<'a>) -> Option<List<'a>> {
-    read_into(from, Some)
+    let (count, asked, trail) = read_head(from)?;
+    let mut logs = 0;
+    let slots = Few::make(count, |_| read_slot(from, &mut logs))?;
+    Some(List { slots, asked, trail })
 }
 
 /// The policies that a list names.
 #[must_use]
 pub fn unpack_trail(bytes: &[u8]) -> Option<Trail<'_>> {
     read_head(&mut Reader(bytes)).map(|(_, _, trail)| trail)
-}
-
-#[inline]
-fn read_into<'a, T: Clone>(
-    from: &mut Reader<'a>,
-    mut make: impl FnMut(Slot) -> Option<T>,
-) -> Option<List<'a, T>> {
-    let (count, asked, trail) = read_head(from)?;
-    let mut logs = 0;
-    let slots = Few::make(count, |_| read_slot(from, &mut logs).and_then(&mut make))?;
-    Some(List { slots, asked, trail })
 }
 
 /// How many slots follow, how many the last charge asked for, and which policies it named.

@@ -1,5 +1,6 @@
 //! A limiter in plain units, for people.
 
+use super::few::Few;
 use super::layers::{self, Refusal};
 use super::limiter::Limiter;
 use super::time::{ceil_ms, Micros, Millis};
@@ -47,12 +48,13 @@ pub enum Detail {
 /// # Errors
 /// The stored bytes are damaged.
 pub fn inspect(limiter: &Limiter, now: Micros) -> Result<Option<Vec<View>>, Refusal> {
-    let Some(stored) = layers::read(Some(limiter), now)? else { return Ok(None) };
+    let mut kept = Few::none();
+    if layers::read(Some(limiter), now, &mut kept)?.is_none() {
+        return Ok(None);
+    }
     let logs = limiter.logs();
     Ok(Some(
-        stored
-            .slots
-            .all()
+        kept.all()
             .iter()
             .map(|position| {
                 let (remaining, reset_ms) = position.standing(logs, now);
@@ -89,7 +91,7 @@ pub fn inspect(limiter: &Limiter, now: Micros) -> Result<Option<Vec<View>>, Refu
 /// # Errors
 /// The stored bytes are damaged.
 pub fn kept_rules(limiter: &Limiter, now: Micros) -> Result<Vec<Rule>, Refusal> {
-    let stored = layers::read(Some(limiter), now)?;
-    Ok(stored
-        .map_or_else(Vec::new, |s| s.slots.all().iter().map(|position| position.rule).collect()))
+    let mut kept = Few::none();
+    layers::read(Some(limiter), now, &mut kept)?;
+    Ok(kept.all().iter().map(|position| position.rule).collect())
 }

@@ -12,7 +12,7 @@
 //! shows are the states that are stored.
 
 use super::algorithm::Charge;
-use super::codec::{self, List, Trail};
+use super::codec::{self, Trail};
 use super::few::Few;
 use super::limiter::Limiter;
 use super::log::Log;
@@ -77,22 +77,23 @@ pub fn decide<'l, 'r>(
     request: Request<'r>,
     now: Micros,
 ) -> Result<Decision<'l, 'r>, Refusal> {
-    let logs = limiter.map_or(&[] as &[Log], Limiter::logs);
-    let (mut positions, mut kept, mut asked) = (Few::none(), 0, 0);
-    if let Some(mut stored) = read(limiter, now)? {
-        (kept, asked) = (stored.slots.len(), stored.asked);
-        if edited_since(&stored, &request.trail) {
-            stored.slots.truncate(request.asks.len());
+    let mut decision =
+        Decision { positions: Few::none(), request, limiter, now, kept: 0, asked: 0 };
+    let positions = &mut decision.positions;
+    if let Some(stored) = read(limiter, now, positions)? {
+        (decision.kept, decision.asked) = (positions.len(), stored.asked);
+        if stored.edited_since(&request.trail) {
+            positions.truncate(request.asks.len());
         } else {
-            fits(&stored, &request).map_err(Refusal::Misfit)?;
+            stored.fits(positions.all(), &request).map_err(Refusal::Misfit)?;
         }
-        positions = stored.slots;
     }
+    let logs = limiter.map_or(&[] as &[Log], Limiter::logs);
     for (i, ask) in request.asks.iter().enumerate() {
         match positions.all_mut().get_mut(i) {
             Some(position) => {
                 let same = position.rule.algorithm() == ask.rule.algorithm();
-                if !(same && binds(position, i, asked)) {
+                if !(same && binds(position, i, decision.asked)) {
                     *position = Position::new(ask.rule);
                 }
                 position.ask(ask, logs, now, request.force);
@@ -104,25 +105,40 @@ pub fn decide<'l, 'r>(
             }
         }
     }
-    Ok(Decision { positions, request, limiter, now, kept, asked })
+    Ok(decision)
+}
+
+/// What a stored list says of its last charge.
+pub(super) struct Stored<'a> {
+    /// How many positions it asked for.
+    pub asked: usize,
+    trail: Trail<'a>,
 }
 
 /// Reads what a key holds, its states brought to `now`. `None` if the key is missing or as good as
-/// new, which is the same to every command.
-pub(super) fn read(
-    limiter: Option<&Limiter>,
+/// new, which is the same to every command; `positions` then stays empty.
+#[inline]
+pub(super) fn read<'a>(
+    limiter: Option<&'a Limiter>,
     now: Micros,
-) -> Result<Option<List<'_, Position>>, Refusal> {
+    positions: &mut Few<Position>,
+) -> Result<Option<Stored<'a>>, Refusal> {
     let Some(limiter) = limiter else { return Ok(None) };
     let logs = limiter.logs();
-    let stored = codec::unpack_into(limiter.packed(), |slot| Position::stored(slot, logs, now));
-    let mut stored = stored.ok_or(Refusal::Damaged)?;
+    let mut live = 0;
+    let stored = codec::unpack_each(limiter.packed(), |slot| {
+        let position = Position::stored(slot, logs, now)?;
+        let fresh = position.base.is_fresh();
+        positions.push(position);
+        if !fresh {
+            live = positions.len();
+        }
+        Some(())
+    });
+    let (asked, trail) = stored.ok_or(Refusal::Damaged)?;
     // Fresh rules at the end, beyond those that the last charge asked for, are gone.
-    let fresh = |position: &&Position| position.base.is_fresh();
-    let gone = stored.slots.all().iter().rev().take_while(fresh).count();
-    let live = stored.slots.len().saturating_sub(gone);
-    stored.slots.truncate(live.max(stored.asked));
-    Ok((live > 0).then_some(stored))
+    positions.truncate(if live > 0 { live.max(asked) } else { 0 });
+    Ok((live > 0).then_some(Stored { asked, trail }))
 }
 
 /// Whether the algorithm kept at position `i` binds a call: not that of a fresh rule beyond those
@@ -131,25 +147,26 @@ const fn binds(position: &Position, i: usize, asked: usize) -> bool {
     i < asked || !position.base.is_fresh()
 }
 
-/// Whether a call names exactly the policies of the last charge, edited since: then states carry
-/// over wherever the algorithm is the same.
-fn edited_since(stored: &List<'_, Position>, trail: &Trail<'_>) -> bool {
-    let kept = &stored.trail;
-    !trail.names.is_empty() && trail.names == kept.names && trail.versions != kept.versions
-}
-
-fn fits(stored: &List<'_, Position>, request: &Request<'_>) -> Result<(), Misfit> {
-    let kept = stored.slots.all();
-    let agree = kept.iter().zip(request.asks).enumerate().all(|(i, (position, ask))| {
-        position.rule.algorithm() == ask.rule.algorithm() || !binds(position, i, stored.asked)
-    });
-    if agree && !(request.plain && kept.len() > 1) {
-        return Ok(());
+impl Stored<'_> {
+    /// Whether a call names exactly the policies of the last charge, edited since: then states
+    /// carry over wherever the algorithm is the same.
+    fn edited_since(&self, trail: &Trail<'_>) -> bool {
+        let kept = &self.trail;
+        !trail.names.is_empty() && trail.names == kept.names && trail.versions != kept.versions
     }
-    Err(Misfit {
-        holds: kept.iter().map(|position| position.rule.algorithm()).collect(),
-        asked: request.asks.iter().map(|ask| ask.rule.algorithm()).collect(),
-    })
+
+    fn fits(&self, kept: &[Position], request: &Request<'_>) -> Result<(), Misfit> {
+        let agree = kept.iter().zip(request.asks).enumerate().all(|(i, (position, ask))| {
+            position.rule.algorithm() == ask.rule.algorithm() || !binds(position, i, self.asked)
+        });
+        if agree && !(request.plain && kept.len() > 1) {
+            return Ok(());
+        }
+        Err(Misfit {
+            holds: kept.iter().map(|position| position.rule.algorithm()).collect(),
+            asked: request.asks.iter().map(|ask| ask.rule.algorithm()).collect(),
+        })
+    }
 }
 
 impl<'r> Decision<'_, 'r> {
@@ -199,34 +216,33 @@ impl<'r> Decision<'_, 'r> {
         }
         let max_log = self.request.max_log;
         let next = |p: &Position| p.next(self.logs(), Charge { cost: cost(p), max_log }, self.now);
-        let slots = if charged {
-            let asked = self.request.asks.len();
-            let live =
-                all.iter().rposition(|p| !p.base.is_fresh()).map_or(0, |i| i.saturating_add(1));
-            Few::make(live.max(asked), |i| all.get(i).map(next))?
-        } else {
-            // A denied call stores changed settings and repairs at positions that the key already
-            // has; it changes neither the length of the list nor the policies.
-            let stored = self.limiter.and_then(Limiter::list);
-            Few::make(self.kept, |i| {
-                let own = all.get(i).filter(|p| p.kept.is_some());
-                own.map(next).or_else(|| stored.as_ref()?.slots.get(i).map(NextSlot::same))
-            })?
-        };
-        let (asked, trail) = if charged {
-            (self.request.asks.len(), Some(self.request.trail))
-        } else {
-            (self.asked, None)
-        };
-        Some(Write {
-            slots,
-            asked,
-            trail,
+        let mut write = Write {
+            slots: Few::none(),
+            asked: self.asked,
+            trail: None,
             afresh: self.kept == 0,
             changed,
             repaired,
             charged,
             now: self.now,
-        })
+        };
+        if charged {
+            write.asked = self.request.asks.len();
+            write.trail = Some(self.request.trail);
+            let live = all.iter().rposition(|p| !p.base.is_fresh());
+            let length = live.map_or(0, |i| i.saturating_add(1)).max(write.asked);
+            for position in all.iter().take(length) {
+                write.slots.push(next(position));
+            }
+        } else {
+            // A denied call stores changed settings and repairs at positions that the key already
+            // has; it changes neither the length of the list nor the policies.
+            let stored = self.limiter.and_then(Limiter::list)?;
+            for (i, slot) in stored.slots.all().iter().take(self.kept).enumerate() {
+                let own = all.get(i).filter(|p| p.kept.is_some());
+                write.slots.push(own.map_or_else(|| NextSlot::same(slot), next));
+            }
+        }
+        Some(write)
     }
 }

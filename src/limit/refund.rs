@@ -55,18 +55,19 @@ pub fn refund(
     moment: Option<Millis>,
     now: Micros,
 ) -> Result<Option<Refund>, Error> {
-    let stored = layers::read(Some(limiter), now).map_err(|_: Refusal| Error::Damaged)?;
-    let Some(list) = stored else { return Ok(None) };
-    let length = list.slots.len();
+    let mut kept = Few::none();
+    let stored = layers::read(Some(limiter), now, &mut kept);
+    let Some(stored) = stored.map_err(|_: Refusal| Error::Damaged)? else { return Ok(None) };
+    let length = kept.len();
     if costs.0.len() > length.max(1) {
         return Err(Error::CostCount);
     }
     let (mut given, mut repaired) = (false, false);
     // Positions that the last charge did not ask for go as soon as they are as good as new.
-    let mut live = list.asked;
+    let mut live = stored.asked;
     let slots = Few::make(length, |i| {
-        let position = list.slots.get(i)?;
-        let cost = costs.at(i, list.asked);
+        let position = kept.get(i)?;
+        let cost = costs.at(i, stored.asked);
         repaired |= position.repaired;
         let next = match give_back(position, limiter.logs(), cost, moment) {
             Some(state) => {
@@ -82,11 +83,11 @@ pub fn refund(
     });
     let mut slots = slots.ok_or(Error::Damaged)?;
     slots.truncate(live);
-    let rules = Few::make(length, |i| list.slots.get(i).map(|position| position.rule));
+    let rules = Few::make(length, |i| kept.get(i).map(|position| position.rule));
     let rules = rules.ok_or(Error::Damaged)?;
     let write = (given || repaired).then_some(Write {
         slots,
-        asked: list.asked,
+        asked: stored.asked,
         trail: None,
         afresh: false,
         changed: false,
