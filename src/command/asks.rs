@@ -98,6 +98,19 @@ impl Asks {
         Ok(())
     }
 
+    /// The rule of a list of one without policies.
+    pub(crate) fn single(&self) -> Option<&Ask> {
+        match (self.asks.all(), &self.names, self.plain) {
+            ([ask], None, false) => Some(ask),
+            _ => None,
+        }
+    }
+
+    /// Whether the cost has already happened.
+    pub(crate) const fn force(&self) -> bool {
+        self.force
+    }
+
     /// For the core.
     pub(crate) fn request(&self) -> Request<'_> {
         let trail = self.names.as_ref().map_or_else(Trail::default, |both| Trail {

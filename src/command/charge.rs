@@ -14,7 +14,8 @@ use super::reply;
 use crate::limit::bytes::Bytes;
 use crate::limit::few::Few;
 use crate::limit::layers::Refusal;
-use crate::limit::{decide, solo, Algorithm, Ask, Decision, Row, Rule};
+use crate::limit::solo::{self, Solo};
+use crate::limit::{decide, Algorithm, Ask, Decision, Micros, Row, Rule};
 use crate::server::{config, Access, Call, Key, Opened};
 use crate::{stats, top};
 use std::ffi::CStr;
@@ -54,15 +55,20 @@ fn plain(call: &Call, algorithm: Algorithm) {
 /// A plain command: one rule, which fits only a key of one rule.
 pub(super) fn one_rule(call: &Call, ask: Ask, force: bool) -> Result<(Row, u64), Error> {
     let now = call.now();
-    let mut key = call.open_write(1);
+    let key = call.open_write(1);
     if key.opened() == Opened::Foreign {
         return Err(Error::WrongType);
     }
-    let Some(solo) = solo::decide(key.value(), &ask, force, config::slide_max_log(), now) else {
-        drop(key);
-        let (rows, jitter) = one_key(call, &Asks::one(ask, force))?;
-        return rows.all().first().map(|row| (*row, jitter)).ok_or(Error::Bug);
-    };
+    if let Some(solo) = solo::decide(key.value(), &ask, force, config::slide_max_log(), now) {
+        return Ok(carry_out(call, key, &ask, &solo, now));
+    }
+    drop(key);
+    let (rows, jitter) = one_key(call, &Asks::one(ask, force))?;
+    rows.all().first().map(|row| (*row, jitter)).ok_or(Error::Bug)
+}
+
+/// What a decision of one rule does.
+fn carry_out(call: &Call, mut key: Key<'_>, ask: &Ask, solo: &Solo, now: Micros) -> (Row, u64) {
     let pass = !solo.row.denies();
     if let Some(write) = &solo.write {
         let blob = effect::store_solo(&mut key, write, now);
@@ -76,7 +82,7 @@ pub(super) fn one_rule(call: &Call, ask: Ask, force: bool) -> Result<(Row, u64),
     if !pass {
         denied(call, 1);
     }
-    Ok((solo.row, jitter(pass)))
+    (solo.row, jitter(pass))
 }
 
 pub(crate) fn charge(call: &Call) {
@@ -118,6 +124,13 @@ pub(super) fn decide_on<'k, 'a>(
 pub(super) fn one_key(call: &Call, asks: &Asks) -> Result<(Few<Row>, u64), Error> {
     let now = call.now();
     let mut key = call.open_write(1);
+    if let (Some(ask), true) = (asks.single(), key.opened() != Opened::Foreign) {
+        let max_log = config::slide_max_log();
+        if let Some(solo) = solo::decide(key.value(), ask, asks.force(), max_log, now) {
+            let (row, jitter) = carry_out(call, key, ask, &solo, now);
+            return Ok((Few::one(row), jitter));
+        }
+    }
     let decision = decide_on(&key, asks, now)?;
     let pass = decision.passes();
     let rows = reply::collect(decision.rows(pass, true));

@@ -1,14 +1,14 @@
 //! Writes, and the bytes in which they travel.
 //!
 //! Replicas, AOF and slot imports get the *result* of a call: every rule with its state in full,
-//! but a log only as what was done to it, with its totals before and after. A change that does not
-//! fit what the other side holds is refused as a whole.
+//! but a log only as what was done to it, with its totals before. A change that does not fit what
+//! the other side holds is refused as a whole. Stamps are told by their distance to the newest.
 //!
 //! ```text
 //!   change = flags [ expire at ms ] packed list, then one part per log:
 //!            0 totals                  the log as it is
 //!            1 log                     the whole log
-//!            2 totals edit totals      the log, edited
+//!            2 totals edit             the log, edited
 //! ```
 
 use super::blocks::Shape;
@@ -20,7 +20,7 @@ use super::limiter::Limiter;
 use super::log::Log;
 use super::slide::Edit;
 use super::time::Millis;
-use super::{Rule, MAX_COUNT};
+use super::Rule;
 
 const FLAG_EXPIRE: u8 = 1;
 const PART_SAME: u8 = 0;
@@ -62,7 +62,7 @@ impl Totals {
 pub(super) enum LogPart<'e> {
     Same(Totals),
     Whole,
-    Edited(Totals, &'e Edit, Totals),
+    Edited(Totals, &'e Edit),
 }
 
 /// What a write did to a limiter.
@@ -98,11 +98,10 @@ impl LogPart<'_> {
                 out.byte(PART_WHOLE);
                 codec::pack_log(out, log);
             }
-            Self::Edited(before, edit, after) => {
+            Self::Edited(before, edit) => {
                 out.byte(PART_EDITED);
                 before.write(out);
-                encode_edit(edit, out);
-                after.write(out);
+                encode_edit(edit, before.newest, out);
             }
         }
     }
@@ -135,7 +134,8 @@ pub fn encode_whole(limiter: &Limiter, out: &mut Bytes) {
     }
 }
 
-fn encode_edit(edit: &Edit, out: &mut Bytes) {
+fn encode_edit(edit: &Edit, newest: Millis, out: &mut Bytes) {
+    let distance = |stamp: Millis| stamp.wrapping_sub(newest);
     let flag = |given: bool, flag: u8| if given { flag } else { 0 };
     out.byte(
         flag(edit.repair.is_some(), EDIT_REPAIR)
@@ -146,13 +146,13 @@ fn encode_edit(edit: &Edit, out: &mut Bytes) {
     );
     if let Some((keep, stamp)) = edit.repair {
         out.size(keep);
-        out.i64(stamp);
+        out.i64(distance(stamp));
     }
     out.size(edit.drop);
     if let Some((from, to, now)) = edit.reshape {
         out.u64(from.width());
         out.u64(to.width());
-        out.i64(now);
+        out.i64(distance(now));
         out.size(edit.drop_after);
     }
     if let Some((to, cost)) = edit.take {
@@ -160,31 +160,32 @@ fn encode_edit(edit: &Edit, out: &mut Bytes) {
         out.u64(cost);
     }
     if let Some((stamp, cost)) = edit.add {
-        out.i64(stamp);
+        out.i64(distance(stamp));
         out.u64(cost);
     }
 }
 
-fn decode_edit(from: &mut Reader<'_>) -> Option<Edit> {
+fn decode_edit(from: &mut Reader<'_>, newest: Millis) -> Option<Edit> {
+    let stamp = |distance: Option<i64>| Some(newest.wrapping_add(distance?));
     let flags = from.byte()?;
     if flags & !(EDIT_REPAIR | EDIT_RESHAPE | EDIT_TAKE | EDIT_ADD | EDIT_MERGE) != 0 {
         return None;
     }
     let mut edit = Edit::default();
     if flags & EDIT_REPAIR != 0 {
-        edit.repair = Some((from.size()?, from.i64()?));
+        edit.repair = Some((from.size()?, stamp(from.i64())?));
     }
     edit.drop = from.size()?;
     if flags & EDIT_RESHAPE != 0 {
         let (old, new) = (Shape::of_width(from.u64()?)?, Shape::of_width(from.u64()?)?);
-        edit.reshape = Some((old, new, from.i64()?));
+        edit.reshape = Some((old, new, stamp(from.i64())?));
         edit.drop_after = from.size()?;
     }
     if flags & EDIT_TAKE != 0 {
         edit.take = Some((from.size()?, from.u64()?));
     }
     if flags & EDIT_ADD != 0 {
-        edit.add = Some((from.i64()?, from.u64()?));
+        edit.add = Some((stamp(from.i64())?, from.u64()?));
     }
     edit.merge = flags & EDIT_MERGE != 0;
     let stamps = [edit.repair.map(|r| r.1), edit.reshape.map(|r| r.2), edit.add.map(|a| a.0)];
@@ -212,7 +213,7 @@ pub struct Applied {
 enum Incoming {
     Same(Totals),
     Whole(Log),
-    Edited(Totals, Edit, Totals),
+    Edited(Totals, Edit),
 }
 
 impl Incoming {
@@ -222,8 +223,7 @@ impl Incoming {
             PART_WHOLE => Some(Self::Whole(codec::read_log(from)?)),
             PART_EDITED => {
                 let before = Totals::read(from)?;
-                let edit = decode_edit(from)?;
-                Some(Self::Edited(before, edit, Totals::read(from)?))
+                Some(Self::Edited(before, decode_edit(from, before.newest)?))
             }
             _ => None,
         }
@@ -263,7 +263,7 @@ pub fn apply(bytes: &[u8], held: Option<&mut Limiter>) -> Result<Applied, Refuse
         logs.push(match part {
             Incoming::Whole(log) => log,
             Incoming::Same(_) => take(),
-            Incoming::Edited(_, edit, _) => {
+            Incoming::Edited(_, edit) => {
                 let mut log = take();
                 edit.apply(&mut log);
                 log
@@ -274,16 +274,14 @@ pub fn apply(bytes: &[u8], held: Option<&mut Limiter>) -> Result<Applied, Refuse
 }
 
 impl Incoming {
-    /// Whether the part applies to the log held: it was made to a log of the same totals, and
-    /// leads to the totals that it names.
+    /// Whether the part applies to the log held: it was made to a log of the same totals.
     fn fits(self, held: Option<&Log>) -> Result<Self, Refused> {
         let ok = match (&self, held) {
             (Self::Whole(_), _) => true,
             (Self::Same(before), Some(log)) => Totals::of(log) == *before,
             // A log that nothing is left of is no state of its own: the rule would be fresh.
-            (Self::Edited(before, edit, after), Some(log)) => {
-                let whole = Totals::of(log) == *before && after.entries > 0;
-                whole && after_edit(log, edit) == *after
+            (Self::Edited(before, edit), Some(log)) => {
+                Totals::of(log) == *before && leaves_some(log, edit)
             }
             (_, None) => false,
         };
@@ -295,28 +293,14 @@ impl Incoming {
     }
 }
 
-/// The totals to which an edit leads; for a plain charge without touching the log.
-fn after_edit(log: &Log, edit: &Edit) -> Totals {
-    after_charge(log, edit).unwrap_or_else(|| {
-        let mut copy = log.clone();
-        edit.apply(&mut copy);
-        Totals::of(&copy)
-    })
-}
-
-/// The same where the edit only drops the oldest entries and adds to the newest or after it: every
-/// charge under a clock that did not step, and so nearly every change that a replica gets.
-fn after_charge(log: &Log, edit: &Edit) -> Option<Totals> {
-    let (stamp, cost) = edit.add?;
-    let plain = edit.repair.is_none() && edit.reshape.is_none() && edit.take.is_none();
-    let cost = log.sum(edit.drop, log.len()).checked_add(cost)?;
-    if !plain || edit.merge || stamp < log.newest() || cost > MAX_COUNT {
-        return None;
+/// Whether an edit leaves anything in the log; for a charge without touching it.
+fn leaves_some(log: &Log, edit: &Edit) -> bool {
+    if edit.add.is_some_and(|(_, cost)| cost > 0) {
+        return true;
     }
-    let kept = log.len().saturating_sub(edit.drop);
-    let grows = kept > 0 && stamp == log.newest();
-    let entries = kept.saturating_add(usize::from(!grows));
-    Some(Totals { entries, cost, newest: stamp })
+    let mut copy = log.clone();
+    edit.apply(&mut copy);
+    !copy.is_empty()
 }
 
 fn owners(slots: &Few<Slot>) -> impl Iterator<Item = (usize, &Slot)> {

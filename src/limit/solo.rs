@@ -152,7 +152,7 @@ impl SoloWrite {
             if let Some(log) = limiter.log_mut().filter(|_| self.logged) {
                 let before = Totals::of(log);
                 edit.apply(log);
-                LogPart::Edited(before, edit, Totals::of(log)).encode(log, out);
+                LogPart::Edited(before, edit).encode(log, out);
                 if self.changed {
                     limiter.set_packed(out.as_slice().get(start..end).unwrap_or(&[]));
                 }

@@ -111,7 +111,7 @@ fn edit_log(log: &mut Log, edit: &Edit, kept: bool, out: &mut Bytes) -> bool {
         return false;
     }
     if kept {
-        LogPart::Edited(before, edit, Totals::of(log)).encode(log, out);
+        LogPart::Edited(before, edit).encode(log, out);
     } else {
         LogPart::Whole.encode(log, out);
     }
