@@ -38,8 +38,8 @@ struct RuleWords {
     algorithm: Option<Algorithm>,
     /// The first word after the keyword.
     at: usize,
-    /// The value of PER, BLOCKS or ALIGN.
-    option: Option<usize>,
+    /// Whether PER, BLOCKS or ALIGN follows its two words, with its value.
+    option: bool,
 }
 
 /// Where the words of a call of one rule without a keyword stand.
@@ -123,10 +123,17 @@ fn is(word: &[u8], keyword: &str) -> bool {
     word.eq_ignore_ascii_case(keyword.as_bytes())
 }
 
+/// The algorithm that a keyword names; their first letters differ.
+fn keyword(word: &[u8]) -> Option<Algorithm> {
+    let first = word.first()?.to_ascii_uppercase();
+    let named = |a: &Algorithm| a.name().as_bytes().first() == Some(&first);
+    Algorithm::ALL.into_iter().find(named).filter(|a| is(word, a.name()))
+}
+
 impl Plain {
     /// The shape of a call whose rule begins at word `at`.
     pub(crate) fn read(words: &impl Words, algorithm: Algorithm, at: usize) -> Result<Self, Error> {
-        let mut rule = RuleWords { algorithm: Some(algorithm), at, option: None };
+        let mut rule = RuleWords { algorithm: Some(algorithm), at, option: false };
         let mut next = at.saturating_add(2);
         if next > words.count() {
             return Err(Error::Syntax);
@@ -179,11 +186,11 @@ impl Shape {
         let mut next = at;
         while grammar.rules && next < words.count() {
             let word = words.word(next);
-            let algorithm = Algorithm::ALL.into_iter().find(|a| is(word, a.name()));
+            let algorithm = keyword(word);
             if algorithm.is_none() && !is(word, "POLICY") {
                 break;
             }
-            let mut rule = RuleWords { algorithm, at: next.saturating_add(1), option: None };
+            let mut rule = RuleWords { algorithm, at: next.saturating_add(1), option: false };
             next = rule.at.saturating_add(if algorithm.is_some() { 2 } else { 1 });
             if next > words.count() {
                 return Err(Error::Syntax);
@@ -214,28 +221,38 @@ impl Shape {
         self.options.shadow
     }
 
-    /// Reads the rules. `log_ok` is asked for an exact log above `max_log`: whether the key, the
-    /// position and the settings are as kept.
-    pub(crate) fn rules(
+    /// Reads the rules, one after the other. `log_ok` is asked for an exact log above `max_log`:
+    /// whether the key, the position and the settings are as kept.
+    pub(crate) fn each_rule(
         &self,
         words: &impl Words,
         max_log: u64,
         log_ok: impl Fn(usize, &Rule) -> bool,
-    ) -> Result<Few<Given>, Error> {
+        mut each: impl FnMut(Given),
+    ) -> Result<(), Error> {
         let several = self.rules.len() > 1;
-        let mut failed = None;
-        let given = Few::make(self.rules.len(), |i| {
-            let rule = self.rules.get(i)?;
+        for (i, rule) in self.rules.all().iter().enumerate() {
             let read = rule.read(words).and_then(|given| {
                 if let Given::Rule(rule) = &given {
                     log_fits(rule, max_log, |rule| log_ok(i, rule))?;
                 }
                 Ok(given)
             });
-            read.map_err(|argument| failed = Some(Error::Argument(argument, several.then_some(i))))
-                .ok()
-        });
-        given.ok_or_else(|| failed.unwrap_or(Error::Bug))
+            each(read.map_err(|argument| Error::Argument(argument, several.then_some(i)))?);
+        }
+        Ok(())
+    }
+
+    /// The same, all at once.
+    pub(crate) fn rules(
+        &self,
+        words: &impl Words,
+        max_log: u64,
+        log_ok: impl Fn(usize, &Rule) -> bool,
+    ) -> Result<Few<Given>, Error> {
+        let mut all = Few::none();
+        self.each_rule(words, max_log, log_ok, |given| all.push(given))?;
+        Ok(all)
     }
 
     /// Reads the costs; one of 1 if none is given. `nothing` is the error for costs that are all 0.
@@ -343,7 +360,7 @@ impl RuleWords {
             if value >= words.count() {
                 return Err(Error::Syntax);
             }
-            self.option = Some(value);
+            self.option = true;
             *next = value.saturating_add(1);
         }
         Ok(())
@@ -357,7 +374,7 @@ impl RuleWords {
             };
         };
         let (first, second) = (words.word(self.at), words.word(self.at.saturating_add(1)));
-        let option = self.option.map(|at| words.word(at));
+        let option = self.option.then(|| words.word(self.at.saturating_add(3)));
         Ok(Given::Rule(match algorithm {
             Algorithm::Token => Rule::Token(bucket(first, second, option)?),
             Algorithm::Leaky => Rule::Leaky(bucket(first, second, option)?),

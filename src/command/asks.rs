@@ -43,10 +43,22 @@ impl Asks {
         if shape.rule_count() == 0 {
             return Err(Error::Syntax);
         }
-        let given = shape.rules(call, config::slide_max_log(), log_ok)?;
-        let costs = shape.costs(call, Argument::NoCost)?;
         let mut asks = Self::empty(shape.force());
-        asks.unfold(call, given.all())?;
+        let max_log = config::slide_max_log();
+        let costs = if shape.names_policy() {
+            let given = shape.rules(call, max_log, log_ok)?;
+            let costs = shape.costs(call, Argument::NoCost)?;
+            asks.unfold(call, given.all())?;
+            costs
+        } else {
+            let mut push = |rule| asks.asks.push(Ask { rule, cost: 1, shadow: false });
+            shape.each_rule(call, max_log, log_ok, |given| {
+                given.rule().into_iter().for_each(&mut push)
+            })?;
+            let costs = shape.costs(call, Argument::NoCost)?;
+            rules_fit(asks.asks.len())?;
+            costs
+        };
         asks.deal(&mut costs.all().iter().copied(), costs.len())?;
         Ok(asks)
     }

@@ -107,6 +107,7 @@ pub(super) fn keeps(call: &Call, key: &Key<'_>, position: usize, rule: &Rule) ->
 }
 
 /// Decides on an open key.
+#[inline]
 pub(super) fn decide_on<'k, 'a>(
     key: &'k Key<'_>,
     asks: &'a Asks,

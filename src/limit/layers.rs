@@ -72,6 +72,7 @@ pub struct Decision<'l, 'r> {
 ///
 /// # Errors
 /// The list asked for does not fit the kept one, or the stored bytes are damaged.
+#[inline]
 pub fn decide<'l, 'r>(
     limiter: Option<&'l Limiter>,
     request: Request<'r>,
