@@ -7,7 +7,7 @@
 
 use super::change;
 use super::codec::{self, List};
-use super::log::Log;
+use super::log::{Block, Log};
 
 /// Bytes that fit beside the tag and the length.
 const INLINE: usize = 30;
@@ -134,22 +134,22 @@ impl Limiter {
     /// Blocks to be freed, at least 1: a server frees values of many blocks in the background.
     #[must_use]
     pub fn free_effort(&self) -> usize {
-        self.logs().len().saturating_add(1)
+        self.logs().iter().map(Log::blocks).sum::<usize>().saturating_add(1)
     }
 
     /// Hands out the heap blocks, for a server that moves memory to defragment it.
     pub fn for_each_block(
         &mut self,
         bytes: &mut dyn FnMut(&mut Vec<u8>),
-        words: &mut dyn FnMut(&mut Vec<u64>),
+        words: &mut dyn FnMut(Block<'_>),
     ) {
         match &mut self.0 {
             Repr::Small { .. } => {}
-            Repr::Logged { log, .. } => words(log.block_mut()),
+            Repr::Logged { log, .. } => log.for_each_block(words),
             Repr::Large(large) => {
                 bytes(&mut large.packed);
                 for log in &mut large.logs {
-                    words(log.block_mut());
+                    log.for_each_block(words);
                 }
             }
         }

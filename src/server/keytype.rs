@@ -6,6 +6,7 @@
 use super::alloc::SERVER_ALIGN;
 use super::boundary::guarded;
 use super::{log, persist, replicate};
+use crate::limit::log::{Block, Chunk};
 use crate::limit::Limiter;
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
@@ -251,6 +252,25 @@ unsafe fn defrag_block<T: Copy>(ctx: *mut raw::RedisModuleDefragCtx, block: &mut
     }
 }
 
+/// The same for a chunk.
+///
+/// # Safety
+/// A live defrag context.
+unsafe fn defrag_chunk(ctx: *mut raw::RedisModuleDefragCtx, chunk: &mut Box<Chunk>) {
+    const { assert!(align_of::<Chunk>() <= SERVER_ALIGN) };
+    // SAFETY: the block is a live one of the server's allocator and nobody else refers to it.
+    let moved = unsafe {
+        call_api!(RedisModule_DefragAlloc(ctx, ptr::from_mut(&mut **chunk).cast()) else ptr::null_mut())
+            .cast::<Chunk>()
+    };
+    if !moved.is_null() {
+        // SAFETY: the server has copied the block to `moved`, of the same size, and freed the old one, which
+        // the forgotten box does not free again.
+        let moved = unsafe { Box::from_raw(moved) };
+        std::mem::forget(std::mem::replace(chunk, moved));
+    }
+}
+
 /// Runs on the main thread only.
 unsafe extern "C" fn defrag(
     ctx: *mut raw::RedisModuleDefragCtx,
@@ -266,9 +286,13 @@ unsafe extern "C" fn defrag(
                 *value = moved;
             }
             let limiter = &mut *(*value).cast::<Limiter>();
-            limiter.for_each_block(&mut |block| defrag_block(ctx, block), &mut |block| {
-                defrag_block(ctx, block)
-            });
+            limiter.for_each_block(
+                &mut |block| defrag_block(ctx, block),
+                &mut |block| match block {
+                    Block::Words(words) => defrag_block(ctx, words),
+                    Block::Chunk(chunk) => defrag_chunk(ctx, chunk),
+                },
+            );
         }
         0
     })

@@ -1,8 +1,8 @@
 //! The log behind SLIDE: stamps in order with running totals, 8 bytes an entry.
 //!
 //! ```text
-//!   ring of words      head                      head + len
-//!   [ . . . . . . . . . e0 e1 e2 e3 ... en-1 . . . . . ]
+//!   queue of words     first                    last
+//!                      [ e0 e1 e2 e3 ... en-1 ]
 //!
 //!   one word           | running total mod 2^24 | stamp mod 2^40 (ms) |
 //! ```
@@ -12,15 +12,19 @@
 //! run out (by stamp), and which entry must leave before a cost fits (by total). Entries that have
 //! run out are dropped by the next write; until then a decision skips them by the same search.
 //!
-//! Stamps are unwrapped from the newest (the ring spans far less than 2^40 ms = 34 years), totals
-//! from the total before the first. Should a log ever hold more than 2^24 in all (FORCE, or blocks
-//! turned into a log), it goes over to two words an entry, stamp and total in full.
+//! Stamps are unwrapped from the newest (a log spans far less than 2^40 ms = 34 years), totals from
+//! the total before the first. Should a log ever hold more than 2^24 in all (FORCE, or blocks turned
+//! into a log), it goes over to two words an entry, stamp and total in full, and comes back when
+//! the entries of that time have left.
 //!
-//! The ring grows by a sixteenth and shrinks again when more than that is free: at most 8.5 bytes
-//! an entry, while each entry is moved a bounded number of times (amortised O(1)).
+//! How the words lie in memory is the business of `ring`: about 8.25 bytes an entry in long logs.
+
+mod ring;
 
 use super::time::Millis;
 use super::MAX_COUNT;
+use ring::Ring;
+pub use ring::{Block, Chunk};
 
 const STAMP_BITS: u32 = 40;
 const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;
@@ -28,17 +32,15 @@ const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;
 const NARROW_TOTAL: u64 = 1 << (64 - STAMP_BITS);
 /// Stamps in one word are exact modulo this.
 const NARROW_SPAN: u64 = 1 << STAMP_BITS;
-/// Slots that a small log may have free whatever its length.
-const SPARE: usize = 4;
 
 /// Entries in order of their stamps, each stamp once. See the module's text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Log {
-    /// The ring; all its words count as slots. One word a slot, or two when `wide`.
-    words: Vec<u64>,
-    head: usize,
-    len: usize,
+    /// One word an entry, or two when `wide`.
+    words: Ring,
     wide: bool,
+    /// How many of the first entries are still of the time when the log became wide.
+    old: u32,
     /// Stamp of the last entry.
     newest: Millis,
     /// The total through the last entry, and before the first.
@@ -47,12 +49,17 @@ pub struct Log {
 }
 
 /// A log without entries.
-pub static EMPTY: Log =
-    Log { words: Vec::new(), head: 0, len: 0, wide: false, newest: 0, end: 0, base: 0 };
+pub static EMPTY: Log = Log::new();
+
+impl Default for Log {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Clone for Log {
     fn clone(&self) -> Self {
-        visit(self.len);
+        visit(self.len());
         Self { words: self.words.clone(), ..*self }
     }
 }
@@ -68,20 +75,24 @@ impl Eq for Log {}
 impl Log {
     /// An empty log.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { words: Ring::new(), wide: false, old: 0, newest: 0, end: 0, base: 0 }
     }
 
     /// Number of entries, those that have run out but were not dropped included.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.len
+        if self.wide {
+            self.words.len() >> 1
+        } else {
+            self.words.len()
+        }
     }
 
     /// Whether there is no entry.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.words.len() == 0
     }
 
     /// The cost of all entries.
@@ -93,7 +104,7 @@ impl Log {
     /// Stamp of the newest entry; 0 if there is none.
     #[must_use]
     pub const fn newest(&self) -> Millis {
-        if self.len == 0 {
+        if self.is_empty() {
             0
         } else {
             self.newest
@@ -103,18 +114,24 @@ impl Log {
     /// Bytes on the heap.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.words.capacity().saturating_mul(8)
+        self.words.heap_bytes()
     }
 
-    /// The heap block, for a server that moves memory to defragment it.
-    pub fn block_mut(&mut self) -> &mut Vec<u64> {
-        &mut self.words
+    /// Blocks on the heap.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.words.blocks()
+    }
+
+    /// Hands out the heap blocks, for a server that moves memory to defragment it.
+    pub fn for_each_block(&mut self, each: &mut dyn FnMut(Block<'_>)) {
+        self.words.for_each_block(each);
     }
 
     /// Stamps and costs in order.
     pub fn entries(&self) -> impl Iterator<Item = (Millis, u64)> + '_ {
         let mut before = 0;
-        (0..self.len).map(move |i| {
+        (0..self.len()).map(move |i| {
             let through = self.sum_to(i.saturating_add(1));
             let cost = through.saturating_sub(before);
             before = through;
@@ -122,57 +139,29 @@ impl Log {
         })
     }
 
-    /// Slots of the ring.
-    fn slots(&self) -> usize {
-        if self.wide {
-            self.words.len() >> 1
-        } else {
-            self.words.len()
-        }
-    }
-
-    /// Where entry `i` lies in the ring, in slots.
-    fn slot(&self, i: usize) -> usize {
-        let at = self.head.saturating_add(i);
-        let slots = self.slots();
-        if at >= slots {
-            at.saturating_sub(slots)
-        } else {
-            at
-        }
-    }
-
-    fn word(&self, at: usize) -> u64 {
-        self.words.get(at).copied().unwrap_or(0)
-    }
-
     /// Stamp of entry `i`.
     #[must_use]
     pub fn stamp(&self, i: usize) -> Millis {
         visit(1);
-        let at = self.slot(i);
         if self.wide {
-            return self.word(at << 1).cast_signed();
+            return self.words.get(i << 1).cast_signed();
         }
-        let back = self.newest.cast_unsigned().wrapping_sub(self.word(at)) & STAMP_MASK;
+        let back = self.newest.cast_unsigned().wrapping_sub(self.words.get(i)) & STAMP_MASK;
         self.newest.wrapping_sub(back.cast_signed())
     }
 
     /// The cost of the first `n` entries.
     #[must_use]
     pub fn sum_to(&self, n: usize) -> u64 {
-        if n == 0 {
-            return 0;
-        }
-        if n >= self.len {
+        let Some(last) = n.checked_sub(1) else { return 0 };
+        if n >= self.len() {
             return self.total();
         }
         visit(1);
-        let at = self.slot(n.saturating_sub(1));
         if self.wide {
-            self.word((at << 1) | 1).saturating_sub(self.base)
+            self.words.get((last << 1) | 1).saturating_sub(self.base)
         } else {
-            (self.word(at) >> STAMP_BITS).wrapping_sub(self.base) & (NARROW_TOTAL - 1)
+            (self.words.get(last) >> STAMP_BITS).wrapping_sub(self.base) & (NARROW_TOTAL - 1)
         }
     }
 
@@ -190,9 +179,9 @@ impl Log {
             return 0;
         }
         if self.newest <= stamp {
-            return self.len;
+            return self.len();
         }
-        self.search(1, self.len, |i| self.stamp(i) <= stamp)
+        self.search(1, self.len(), |i| self.stamp(i) <= stamp)
     }
 
     /// The first entry at or after `from` through which the cost since `from` reaches `need`.
@@ -225,34 +214,32 @@ impl Log {
         if n == 0 {
             return;
         }
-        if n >= self.len {
-            self.clear();
-            return;
+        if n >= self.len() {
+            return self.clear();
         }
-        let dropped = self.sum_to(n);
-        self.head = self.slot(n);
-        self.len = self.len.saturating_sub(n);
-        self.base = self.base.saturating_add(dropped);
+        self.base = self.base.saturating_add(self.sum_to(n));
+        self.words.drop_front(if self.wide { n << 1 } else { n });
         if !self.wide {
             // Only differences count: keep the totals small for ever.
             let wraps = self.base & !(NARROW_TOTAL - 1);
             self.base = self.base.saturating_sub(wraps);
             self.end = self.end.saturating_sub(wraps);
-        } else if self.base > MAX_COUNT {
-            self.rebuild(self.slots(), true);
+            return;
         }
-        self.give_back();
+        self.old = self.old.saturating_sub(u32::try_from(n).unwrap_or(u32::MAX));
+        if self.old == 0 || self.base > MAX_COUNT {
+            let span = self.newest.abs_diff(self.stamp(0));
+            self.rewrite(self.total() >= NARROW_TOTAL || span >= NARROW_SPAN);
+        }
     }
 
     /// Keeps the oldest `n` entries.
     pub fn truncate(&mut self, n: usize) {
-        if n == 0 {
-            self.clear();
-        } else if n < self.len {
+        let Some(last) = n.checked_sub(1) else { return self.clear() };
+        if n < self.len() {
             self.end = self.base.saturating_add(self.sum_to(n));
-            self.newest = self.stamp(n.saturating_sub(1));
-            self.len = n;
-            self.give_back();
+            self.newest = self.stamp(last);
+            self.words.truncate(if self.wide { n << 1 } else { n });
         }
     }
 
@@ -281,7 +268,7 @@ impl Log {
 
     /// Adds `cost` to the newest entry and moves it to `stamp` if that is later.
     pub fn grow_newest(&mut self, stamp: Millis, cost: u64) {
-        let Some(last) = self.len.checked_sub(1) else {
+        let Some(last) = self.len().checked_sub(1) else {
             return self.add(stamp, cost);
         };
         let total = self.total().saturating_add(cost).min(MAX_COUNT);
@@ -289,12 +276,12 @@ impl Log {
         self.widen_for(at, total);
         self.newest = at;
         self.end = self.base.saturating_add(total);
-        self.write(self.slot(last), at, self.end);
+        self.write(last, at, self.end);
     }
 
     /// Takes up to `cost` off the newest of the first `to` entries, and returns what was taken.
     pub fn take_back(&mut self, from: usize, to: usize, cost: u64) -> u64 {
-        let to = to.min(self.len);
+        let to = to.min(self.len());
         let taken = cost.min(self.sum(from, to));
         if taken == 0 {
             return 0;
@@ -317,27 +304,16 @@ impl Log {
 
     /// Takes all entries after `stamp` off and returns them.
     fn split_after(&mut self, stamp: Millis) -> Vec<(Millis, u64)> {
-        let mut first = self.len;
+        let mut first = self.len();
         while first > 0 && self.stamp(first.saturating_sub(1)) > stamp {
             first = first.saturating_sub(1);
         }
         let mut later = Vec::new();
-        for i in first..self.len {
+        for i in first..self.len() {
             later.push((self.stamp(i), self.sum(i, i.saturating_add(1))));
         }
-        self.truncate_quietly(first);
+        self.truncate(first);
         later
-    }
-
-    /// `truncate` without giving memory back: an entry is about to be pushed.
-    fn truncate_quietly(&mut self, n: usize) {
-        if n < self.len {
-            self.end = self.base.saturating_add(self.sum_to(n));
-            if let Some(last) = n.checked_sub(1) {
-                self.newest = self.stamp(last);
-            }
-            self.len = n;
-        }
     }
 
     fn clear(&mut self) {
@@ -351,85 +327,59 @@ impl Log {
         }
         let total = self.total().saturating_add(cost);
         self.widen_for(stamp, total);
-        if self.len >= self.slots() {
-            let more = self.len >> 4;
-            self.rebuild(self.len.saturating_add(more.max(SPARE)), self.wide);
-        }
         self.newest = stamp;
         self.end = self.base.saturating_add(total);
-        let at = self.slot(self.len);
-        self.len = self.len.saturating_add(1);
-        self.write(at, stamp, self.end);
+        self.append(stamp, self.end);
     }
 
     /// Goes over to two words an entry if `total` or a newest entry at `stamp` asks for it.
     fn widen_for(&mut self, stamp: Millis, total: u64) {
-        if self.wide || self.is_empty() && total < NARROW_TOTAL {
+        if self.wide {
             return;
         }
-        if total >= NARROW_TOTAL || stamp.abs_diff(self.stamp(0)) >= NARROW_SPAN {
-            self.rebuild(self.len, true);
+        let span = if self.is_empty() { 0 } else { stamp.abs_diff(self.stamp(0)) };
+        if total >= NARROW_TOTAL || span >= NARROW_SPAN {
+            self.rewrite(true);
+            // What asked for it is one of them.
+            self.old = self.old.saturating_add(1);
         }
     }
 
-    fn write(&mut self, at: usize, stamp: Millis, through: u64) {
+    /// An entry as one word.
+    const fn narrow(stamp: Millis, through: u64) -> u64 {
+        (through << STAMP_BITS) | (stamp.cast_unsigned() & STAMP_MASK)
+    }
+
+    fn append(&mut self, stamp: Millis, through: u64) {
         visit(1);
         if self.wide {
-            if let Some(word) = self.words.get_mut(at << 1) {
-                *word = stamp.cast_unsigned();
-            }
-            if let Some(word) = self.words.get_mut((at << 1) | 1) {
-                *word = through;
-            }
-        } else if let Some(word) = self.words.get_mut(at) {
-            *word = (through << STAMP_BITS) | (stamp.cast_unsigned() & STAMP_MASK);
+            self.words.push(stamp.cast_unsigned());
+            self.words.push(through);
+        } else {
+            self.words.push(Self::narrow(stamp, through));
         }
     }
 
-    /// Shrinks a ring of which more than a sixteenth is free.
-    fn give_back(&mut self) {
-        let free = self.slots().saturating_sub(self.len);
-        if free > (self.len >> 4).saturating_add(SPARE) {
-            let fits = self.total() < NARROW_TOTAL
-                && self.is_empty() | (self.newest.abs_diff(self.stamp(0)) < NARROW_SPAN);
-            self.rebuild(self.len.saturating_add(self.len >> 6), !fits);
+    /// Changes entry `i`.
+    fn write(&mut self, i: usize, stamp: Millis, through: u64) {
+        visit(1);
+        if self.wide {
+            self.words.set(i << 1, stamp.cast_unsigned());
+            self.words.set((i << 1) | 1, through);
+        } else {
+            self.words.set(i, Self::narrow(stamp, through));
         }
     }
 
-    /// Lays the entries out from the start of a ring of `slots`.
-    fn rebuild(&mut self, slots: usize, wide: bool) {
-        let slots = slots.max(self.len);
-        if wide == self.wide && slots > self.slots() {
-            return self.widen_ring(slots);
+    /// Writes all entries anew, with one word or two. Work that was paid for: a log becomes wide by
+    /// a cost, and narrow again once all entries of that time were dropped.
+    fn rewrite(&mut self, wide: bool) {
+        let mut next = Self { wide, newest: self.newest, end: self.total(), ..Self::new() };
+        for i in 0..self.len() {
+            next.append(self.stamp(i), self.sum_to(i.saturating_add(1)));
         }
-        let mut next = Self { wide, newest: self.newest, ..Self::new() };
-        let size = if wide { slots.saturating_mul(2) } else { slots };
-        next.words.reserve_exact(size);
-        next.words.resize(size, 0);
-        for i in 0..self.len {
-            let through = self.sum_to(i.saturating_add(1));
-            next.write(i, self.stamp(i), through);
-        }
-        next.len = self.len;
-        next.end = self.total();
+        next.old = u32::try_from(next.len()).unwrap_or(u32::MAX);
         *self = next;
-    }
-
-    /// Grows the ring in place: the part that ran on from the ring's end moves up to its new end.
-    fn widen_ring(&mut self, slots: usize) {
-        let unit: usize = if self.wide { 2 } else { 1 };
-        let old = self.slots();
-        let size = slots.saturating_mul(unit);
-        self.words.reserve_exact(size.saturating_sub(self.words.len()));
-        self.words.resize(size, 0);
-        let run = old.saturating_sub(self.head);
-        if run < self.len {
-            let to = slots.saturating_sub(run);
-            let from = self.head.saturating_mul(unit);
-            self.words.copy_within(from..old.saturating_mul(unit), to.saturating_mul(unit));
-            visit(run);
-            self.head = to;
-        }
     }
 }
 

@@ -103,19 +103,46 @@ fn agrees_with_a_plain_log() {
     }
 }
 
+/// What a log of `len` entries may take: chunks partly filled at either end come on top.
+fn most_bytes(len: usize) -> usize {
+    if len > ring::CHUNK / 2 {
+        len * 33 / 4 + 2 * size_of::<Chunk>() + 8 * 2 * ring::STEP
+    } else {
+        len * 16 + 8 * 2 * ring::STEP
+    }
+}
+
 #[test]
-fn eight_and_a_half_bytes_an_entry_and_memory_comes_back() {
+fn eight_and_a_quarter_bytes_an_entry_and_memory_comes_back() {
     let mut log = Log::new();
+    let check = |log: &Log| {
+        let (bytes, len) = (log.heap_bytes(), log.len());
+        assert!(bytes <= most_bytes(len), "{bytes} bytes for {len} entries");
+    };
     for i in 0..100_000 {
         log.add(i, 1);
-        let most = log.len() * 17 / 2 + 8 * SPARE;
-        assert!(log.heap_bytes() <= most, "{} bytes for {} entries", log.heap_bytes(), log.len());
+        check(&log);
     }
+    // So no more than 8.5 at any length from 5,000 on, whatever was dropped before.
+    assert!(most_bytes(5_000) * 2 <= 5_000 * 17);
     while log.len() > 7 {
         log.drop_front(7);
-        let most = log.len() * 17 / 2 + 8 * SPARE;
-        assert!(log.heap_bytes() <= most, "{} bytes for {} entries", log.heap_bytes(), log.len());
+        check(&log);
     }
+}
+
+#[test]
+fn a_wide_log_becomes_narrow_when_its_time_is_over() {
+    let mut log = Log::new();
+    for i in 0..1_000 {
+        log.add(i, if i == 500 { NARROW_TOTAL } else { 1 });
+    }
+    assert!(log.wide && log.len() == 1_000);
+    for i in 1_000..1_900 {
+        log.add(i, 1);
+        log.drop_front(1);
+    }
+    assert!(!log.wide && log.len() == 1_000 && log.total() == 1_000);
 }
 
 #[test]

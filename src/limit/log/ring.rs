@@ -1,0 +1,267 @@
+//! A queue of words that takes little more memory than they do, at any length.
+//!
+//! ```text
+//!   few words    one block:     [ gone | words ... | room ]
+//!   many words   chunks of 64:  [ gone | words ][ words ]...[ words | room ]
+//! ```
+//!
+//! A single growing block would be moved again and again, and allocators round large blocks up by as
+//! much as a quarter. Chunks are of a size that they do not round; they are never moved, come one by
+//! one as words arrive, and go one by one as words leave.
+
+use std::collections::VecDeque;
+
+/// Words of a chunk.
+pub(super) const CHUNK: usize = 64;
+/// A small block grows by so many words.
+pub(super) const STEP: usize = 4;
+
+/// Sixty-four words.
+pub type Chunk = [u64; CHUNK];
+
+#[derive(Clone, Debug)]
+enum Store {
+    Few(Vec<u64>),
+    Chunks(VecDeque<Box<Chunk>>),
+}
+
+/// See the module's text.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    store: Store,
+    len: usize,
+    /// Words at the front of the first block that are gone, fewer than a chunk.
+    gone: u8,
+}
+
+/// A block on the heap, for a server that moves memory to defragment it.
+#[derive(Debug)]
+pub enum Block<'a> {
+    /// A block of any size.
+    Words(&'a mut Vec<u64>),
+    /// A chunk.
+    Chunk(&'a mut Box<Chunk>),
+}
+
+impl Ring {
+    pub const fn new() -> Self {
+        Self { store: Store::Few(Vec::new()), len: 0, gone: 0 }
+    }
+
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    fn place(&self, i: usize) -> usize {
+        i.saturating_add(usize::from(self.gone))
+    }
+
+    /// The word at `i`; 0 beyond the end.
+    #[inline]
+    pub fn get(&self, i: usize) -> u64 {
+        let at = self.place(i);
+        let word = match &self.store {
+            Store::Few(words) => words.get(at),
+            Store::Chunks(chunks) => chunks.get(at / CHUNK).and_then(|c| c.get(at % CHUNK)),
+        };
+        word.copied().unwrap_or(0)
+    }
+
+    /// Changes the word at `i`; nothing beyond the end.
+    #[inline]
+    pub fn set(&mut self, i: usize, word: u64) {
+        let at = self.place(i);
+        let place = match &mut self.store {
+            Store::Few(words) => words.get_mut(at),
+            Store::Chunks(chunks) => chunks.get_mut(at / CHUNK).and_then(|c| c.get_mut(at % CHUNK)),
+        };
+        if let Some(place) = place {
+            *place = word;
+        }
+    }
+
+    /// Appends a word.
+    #[inline]
+    pub fn push(&mut self, word: u64) {
+        let at = self.place(self.len);
+        match &mut self.store {
+            Store::Few(words) => {
+                if words.len() == words.capacity() {
+                    return self.push_with_room(word);
+                }
+                words.push(word);
+            }
+            Store::Chunks(chunks) => {
+                if at / CHUNK >= chunks.len() {
+                    if chunks.len() == chunks.capacity() {
+                        chunks.reserve_exact((chunks.len() >> 4).saturating_add(STEP));
+                    }
+                    chunks.push_back(Box::new([0; CHUNK]));
+                }
+                if let Some(place) = chunks.back_mut().and_then(|c| c.get_mut(at % CHUNK)) {
+                    *place = word;
+                }
+            }
+        }
+        self.len = self.len.saturating_add(1);
+    }
+
+    /// Appends to a full block: what is gone makes room, or a larger block, or chunks.
+    fn push_with_room(&mut self, word: u64) {
+        if let Store::Few(words) = &mut self.store {
+            if self.gone > 0 {
+                words.drain(..usize::from(self.gone));
+                self.gone = 0;
+            } else if words.len() < CHUNK {
+                words.reserve_exact(STEP);
+            } else {
+                let mut all = Self { store: Store::Chunks(VecDeque::new()), len: 0, gone: 0 };
+                for word in words {
+                    all.push(*word);
+                }
+                *self = all;
+            }
+        }
+        self.push(word);
+    }
+
+    /// Drops the first `n` words.
+    pub fn drop_front(&mut self, n: usize) {
+        let n = n.min(self.len);
+        let gone = self.place(n);
+        self.len = self.len.saturating_sub(n);
+        match &mut self.store {
+            Store::Few(_) => self.gone = u8::try_from(gone).unwrap_or(u8::MAX),
+            Store::Chunks(chunks) => {
+                chunks.drain(..(gone / CHUNK).min(chunks.len()));
+                self.gone = (gone % CHUNK) as u8;
+            }
+        }
+        self.give_back();
+    }
+
+    /// Keeps the first `n` words.
+    pub fn truncate(&mut self, n: usize) {
+        self.len = self.len.min(n);
+        let end = self.place(self.len);
+        match &mut self.store {
+            Store::Few(words) => words.truncate(end),
+            Store::Chunks(chunks) => chunks.truncate(end.div_ceil(CHUNK)),
+        }
+        self.give_back();
+    }
+
+    /// Gives memory back where much is free.
+    fn give_back(&mut self) {
+        match &mut self.store {
+            Store::Few(words) => {
+                let most = self.len.saturating_mul(2).saturating_add(2 * STEP);
+                if self.len == 0 || words.capacity() > most {
+                    words.drain(..usize::from(self.gone).min(words.len()));
+                    self.gone = 0;
+                    if words.capacity() > most {
+                        words.shrink_to(self.len.saturating_add(STEP));
+                    }
+                }
+            }
+            Store::Chunks(_) if self.len <= CHUNK / 2 => {
+                let mut words = Vec::with_capacity(self.len.saturating_add(STEP));
+                words.extend((0..self.len).map(|i| self.get(i)));
+                *self = Self { store: Store::Few(words), len: self.len, gone: 0 };
+            }
+            Store::Chunks(chunks) => {
+                let room = chunks.capacity().saturating_sub(chunks.len());
+                if room > (chunks.len() >> 3).saturating_add(2 * STEP) {
+                    chunks.shrink_to(chunks.len().saturating_add(STEP));
+                }
+            }
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        match &self.store {
+            Store::Few(words) => words.capacity().saturating_mul(size_of::<u64>()),
+            Store::Chunks(chunks) => {
+                let list = chunks.capacity().saturating_mul(size_of::<Box<Chunk>>());
+                chunks.len().saturating_mul(size_of::<Chunk>()).saturating_add(list)
+            }
+        }
+    }
+
+    /// How many blocks there are on the heap.
+    pub fn blocks(&self) -> usize {
+        match &self.store {
+            Store::Few(_) => 1,
+            Store::Chunks(chunks) => chunks.len().saturating_add(1),
+        }
+    }
+
+    /// Hands out all blocks but the list of chunks.
+    pub fn for_each_block(&mut self, each: &mut dyn FnMut(Block<'_>)) {
+        match &mut self.store {
+            Store::Few(words) => each(Block::Words(words)),
+            Store::Chunks(chunks) => chunks.iter_mut().for_each(|c| each(Block::Chunk(c))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+    use std::collections::VecDeque;
+
+    #[test]
+    fn agrees_with_a_queue_at_every_length() {
+        for seed in 0..20 {
+            let mut rng = SmallRng::seed_from_u64(seed);
+            let (mut ring, mut plain) = (Ring::new(), VecDeque::new());
+            let most = [3, 20, 70, 400][seed as usize % 4];
+            for step in 0..6_000 {
+                match rng.random_range(0..8) {
+                    0..=4 => {
+                        for _ in 0..rng.random_range(1..=4) {
+                            ring.push(step);
+                            plain.push_back(step);
+                        }
+                    }
+                    5 if !plain.is_empty() => {
+                        let i = rng.random_range(0..plain.len());
+                        ring.set(i, step);
+                        plain[i] = step;
+                    }
+                    6 => {
+                        let n = rng.random_range(0..=plain.len().min(most));
+                        ring.drop_front(n);
+                        plain.drain(..n);
+                    }
+                    _ => {
+                        let n = plain.len() - rng.random_range(0..=plain.len().min(most / 3));
+                        ring.truncate(n);
+                        plain.truncate(n);
+                    }
+                }
+                if plain.len() > most * 2 {
+                    ring.drop_front(most);
+                    plain.drain(..most);
+                }
+                assert_eq!(ring.len(), plain.len());
+                assert!((0..plain.len()).all(|i| ring.get(i) == plain[i]));
+                let bytes = plain.len() * 8 * if plain.len() <= CHUNK { 2 } else { 1 };
+                let bytes = bytes + bytes / 32 + 2 * size_of::<Chunk>();
+                assert!(ring.heap_bytes() <= bytes, "{} of {}", ring.heap_bytes(), plain.len());
+            }
+        }
+    }
+
+    #[test]
+    fn beyond_the_end_is_nothing() {
+        let mut ring = Ring::new();
+        ring.set(0, 5);
+        ring.drop_front(3);
+        ring.truncate(3);
+        assert_eq!((ring.len(), ring.get(0), ring.heap_bytes()), (0, 0, 0));
+    }
+}
