@@ -71,7 +71,8 @@ fn main() -> io::Result<()> {
     if wants("open") {
         let seconds = if options.quick { 3 } else { 15 };
         benchmarks.push(("seconds", seconds.to_string()));
-        benchmarks.push(section("open", &open_loop::table(&open_loop::run(&setup, seconds)?)));
+        benchmarks
+            .push(section("open", &open_loop::table(&open_loop::run(&setup, &options, seconds)?)));
     }
     if wants("split") {
         for (name, percent) in [("split_100", 100_u32), ("split_200", 200)] {

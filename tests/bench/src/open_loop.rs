@@ -3,6 +3,7 @@
 
 use crate::cases::Scripts;
 use crate::load::{Load, Random};
+use crate::options::Options;
 use crate::resp::{Counter, Template};
 use crate::server::{Server, Setup};
 use crate::table::Table;
@@ -51,7 +52,7 @@ impl Measured {
 }
 
 /// Runs each command for `seconds`.
-pub fn run(setup: &Setup, seconds: u64) -> io::Result<Vec<Measured>> {
+pub fn run(setup: &Setup, options: &Options, seconds: u64) -> io::Result<Vec<Measured>> {
     let server = Server::start(setup, false)?;
     let mut load = Load::connect(&server)?;
     let scripts = Scripts::load(&mut load)?;
@@ -63,7 +64,7 @@ pub fn run(setup: &Setup, seconds: u64) -> io::Result<Vec<Measured>> {
         (crate::cases::LUA_BUCKET, &bucket, &bucket),
     ];
     let mut all = Vec::new();
-    for (name, call, warm) in calls {
+    for (name, call, warm) in calls.into_iter().filter(|(name, ..)| options.wants(name)) {
         load.control().ask(&["FLUSHALL", "SYNC"])?;
         load.each_key(&Template::new(warm), KEYS)?;
         let before = Server::cpu(load.control())?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Digits of a key's number.
 const DIGITS: usize = 12;
 /// Marks a word whose end is a key's number; `{i}` stands for the i-th of several keys.
-const MARK: &str = "key:";
+const MARK: &str = "k:";
 
 /// A packed command with holes for key numbers.
 #[derive(Clone, Debug)]

@@ -70,7 +70,9 @@ impl Server {
         if let Some(commands) = load {
             std::fs::write(dir.join("appendonly.aof"), commands)?;
         }
-        let mut command = Command::new(program);
+        // The server must not outlive a measurement that is broken off.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", program]);
         command.current_dir(&dir).stdin(Stdio::null()).stdout(Stdio::null());
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
         command.args([
