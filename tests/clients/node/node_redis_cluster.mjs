@@ -26,5 +26,11 @@ assert(reply[0] === 0 && reply[2] > 0);
 await assert.rejects(charge('user:1', ...'RL.TOKEN user:1 0 1'.split(' ')), /capacity/);
 await assert.rejects(charge('a', ...'RL.MCHARGE 2 a b SLIDE 9 60s SLIDE 5 60s'.split(' ')), /CROSSSLOT/);
 
+// A pipeline is what is sent in one tick, to every node its part.
+const pipeline = await Promise.all(
+  Array.from({ length: 30 }, (_, i) => charge(`job:${i}`, 'RL.FIXED', `job:${i}`, '5', '60s')),
+);
+assert(pipeline.every((item) => item[1] === 4));
+
 await cluster.close();
 console.log('version', JSON.parse(readFileSync('node_modules/redis/package.json')).version);
