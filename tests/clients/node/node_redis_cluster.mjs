@@ -32,5 +32,18 @@ const pipeline = await Promise.all(
 );
 assert(pipeline.every((item) => item[1] === 4));
 
+// keyPrefix is applied neither to the key of the command nor to the one that routes.
+const prefixed = createCluster({
+  rootNodes: ports.map((port) => ({ url: `redis://127.0.0.1:${port}` })),
+  keyPrefix: 'app:',
+});
+await prefixed.connect();
+for (let i = 0; i < 30; i++) {
+  const key = `prefixed:${i}`;
+  await prefixed.sendCommand(key, false, ['RL.FIXED', key, '5', '60s']);
+  assert.deepEqual([await cluster.exists(key), await cluster.exists(`app:${key}`)], [1, 0]);
+}
+
+await prefixed.close();
 await cluster.close();
 console.log('version', JSON.parse(readFileSync('node_modules/redis/package.json')).version);
