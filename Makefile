@@ -30,7 +30,7 @@ test-servers: build ## the server tests on other versions (SERVERS="redis-7.4.1 
 	@scripts/setup.sh servers && scripts/test-servers.sh
 
 test-clients: build ## one program per client library, and the HTTP middlewares (ONLY="redis-py Express")
-	@tests/clients/run.py $(ONLY)
+	@scripts/setup.sh clients && . scripts/env.sh && tests/clients/run.py $(ONLY)
 
 pictures: build ## draw docs/img/ again, from real runs under a set clock (ONLY="burst leaky")
 	@scripts/pictures.py $(ONLY)

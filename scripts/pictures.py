@@ -101,7 +101,7 @@ class Picture:
 
     def save(self, name):
         width, height = self.size
-        folder = os.path.join(ROOT, "docs", "img")
+        folder = os.environ.get("RL_PICTURES", os.path.join(ROOT, "docs", "img"))
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, name + ".svg"), "w", encoding="utf-8") as file:
             file.write(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
@@ -273,12 +273,12 @@ def memory():
         p.text(x(n), bottom + 20, str(n), 12, SOFT, "middle")
     p.text((left + right) / 2, bottom + 42, "requests in the window", 13, SOFT, "middle")
     p.text(26, (top + bottom) / 2, "kB for the key", 13, SOFT, "middle", turn=-90)
-    for (name, key, colour, _), lift in zip(kinds, (0, -14, 20)):
+    for (name, key, colour, _), lift in zip(kinds, (0, -14, 18)):
         p.path([(x(n), y(size)) for n, size in got[key]], colour, 2.5)
         size = got[key][-1][1]
-        p.text(right + 30, y(size) + lift, name, 14, colour, weight=600)
+        p.text(right + 44, y(size) + lift, name, 14, colour, weight=600)
         text = f"{size / 1000:.0f} kB, {size / most:.3g} bytes each" if size > most else f"{size / 1000:.1f} kB, however many"
-        p.text(right + 30, y(size) + lift + 17, text, 13, SOFT)
+        p.text(right + 44, y(size) + lift + 17, text, 13, SOFT)
     p.save("memory")
 
 

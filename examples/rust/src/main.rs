@@ -18,7 +18,7 @@ fn rules() -> HashMap<&'static str, Rule> {
     let items = Rule {
         limits: &[("items", "SLIDE 100 10s")],
         by: By::Ip,
-        whitelist: &["192.0.2.7", "monitor"],
+        whitelist: &["127.0.0.7", "monitor"],
         failure: Failure::Open,
     };
     let login = Rule {

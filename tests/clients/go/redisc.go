@@ -53,4 +53,17 @@ func main() {
 	check(err != nil && strings.Contains(err.Error(), "capacity"), err)
 	_, err = charge("a", "RL.MCHARGE", 2, "a", "b", "SLIDE", 9, "60s", "SLIDE", 5, "60s")
 	check(err != nil && strings.HasPrefix(err.Error(), "CROSSSLOT"), err)
+
+	// A pipeline goes to the node that its connection is bound to.
+	conn := cluster.Get()
+	defer conn.Close()
+	check(redisc.BindConn(conn, "job") == nil, "bind")
+	for i := 0; i < 3; i++ {
+		conn.Send("RL.TOKEN", "job", 2, 1)
+	}
+	conn.Flush()
+	for _, right := range []int64{1, 1, 0} {
+		reply, err := redis.Int64s(conn.Receive())
+		check(err == nil && reply[0] == right, reply, err)
+	}
 }

@@ -22,6 +22,19 @@ assert(reply[0] === 0 && reply[2] > 0);
 await assert.rejects(cluster.call('RL.TOKEN', 'user:1', 0, 1), /capacity/);
 await assert.rejects(cluster.call('RL.MCHARGE', 2, 'a', 'b', ...'SLIDE 9 60s SLIDE 5 60s'.split(' ')), /CROSSSLOT/);
 
+// A pipeline goes to one node: its keys share a slot.
+const pipeline = cluster.pipeline();
+for (const cost of [1, 0, 1, 1]) pipeline.call('RL.TOKEN', 'job', 2, 1, 'COST', cost);
+const results = await pipeline.exec();
+assert.deepEqual(results.map(([, value]) => value?.[0]), [1, undefined, 1, 0]);
+
+// With keys of several slots it still goes to one node: what belongs to others is answered MOVED, and not sent again.
+const wide = cluster.pipeline();
+for (let i = 0; i < 30; i++) wide.call('RL.FIXED', `wide:${i}`, 5, '60s');
+const moved = (await wide.exec()).filter(([error]) => error);
+assert(moved.length > 0 && moved.every(([error]) => error.message.startsWith('MOVED ')));
+console.log('note: a pipeline over several slots:', moved.length, 'of 30 items are MOVED errors');
+
 // keyPrefix is not applied by call.
 const prefixed = new Cluster(ports.map((port) => ({ host: '127.0.0.1', port })), { keyPrefix: 'app:' });
 await prefixed.call('RL.TOKEN', 'prefixed', 5, 1);

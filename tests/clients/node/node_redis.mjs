@@ -43,6 +43,17 @@ assert.equal(pipeline[1].status, 'rejected');
 const inMulti = await client.multi().addCommand(['RL.TOKEN', 'multi', '5', '1']).exec();
 assert.deepEqual(inMulti, [[1, 4, 0, 1000, 5, 0]]);
 
+// keyPrefix is not applied by sendCommand, nor by addCommand.
+const prefixed = createClient({ url: `redis://127.0.0.1:${process.env.RL_PORT}`, keyPrefix: 'app:' });
+await prefixed.connect();
+await prefixed.sendCommand(['RL.TOKEN', 'prefixed', '5', '1']);
+await prefixed.multi().addCommand(['RL.TOKEN', 'prefixed', '5', '1']).exec();
+assert.deepEqual([await client.exists('prefixed'), await client.exists('app:prefixed')], [1, 0]);
+await client.set('app:string', '');
+assert.equal(await prefixed.exists('string'), 1);
+
+await prefixed.close();
 await client.close();
 console.log('version', JSON.parse(readFileSync('node_modules/redis/package.json')).version);
 console.log('error: rejects with ErrorReply');
+console.log('prefix: keyPrefix is not applied');

@@ -26,5 +26,24 @@ assert(reply[0] === 0 && reply[2] > 0);
 await assert.rejects(charge('user:1', ...'RL.TOKEN user:1 0 1'.split(' ')), /capacity/);
 await assert.rejects(charge('a', ...'RL.MCHARGE 2 a b SLIDE 9 60s SLIDE 5 60s'.split(' ')), /CROSSSLOT/);
 
+// A pipeline is what is sent in one tick, to every node its part.
+const pipeline = await Promise.all(
+  Array.from({ length: 30 }, (_, i) => charge(`job:${i}`, 'RL.FIXED', `job:${i}`, '5', '60s')),
+);
+assert(pipeline.every((item) => item[1] === 4));
+
+// keyPrefix is applied neither to the key of the command nor to the one that routes.
+const prefixed = createCluster({
+  rootNodes: ports.map((port) => ({ url: `redis://127.0.0.1:${port}` })),
+  keyPrefix: 'app:',
+});
+await prefixed.connect();
+for (let i = 0; i < 30; i++) {
+  const key = `prefixed:${i}`;
+  await prefixed.sendCommand(key, false, ['RL.FIXED', key, '5', '60s']);
+  assert.deepEqual([await cluster.exists(key), await cluster.exists(`app:${key}`)], [1, 0]);
+}
+
+await prefixed.close();
 await cluster.close();
 console.log('version', JSON.parse(readFileSync('node_modules/redis/package.json')).version);

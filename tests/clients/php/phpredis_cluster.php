@@ -43,4 +43,7 @@ for ($i = 0; $i < 30; $i++) {
     check($reply[0] === 1 && $redis->exists($key) === 1, $reply);
 }
 
+// It has no pipeline; newer ones may.
+check(version_compare(phpversion('redis'), '6', '>=') || !method_exists($redis, 'pipeline'), 'pipeline');
+
 echo 'version ', phpversion('redis'), "\n";

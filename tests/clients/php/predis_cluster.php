@@ -52,4 +52,12 @@ foreach ([['RL.TOKEN', 'user:1', 0, 1], ['RL.MCHARGE', 2, 'a', 'b', 'SLIDE', 9, 
     }
 }
 
+// A pipeline over all nodes.
+$replies = $redis->pipeline(function ($pipe) {
+    for ($i = 0; $i < 30; $i++) {
+        call($pipe, 'RL.FIXED', "job:$i", 5, '60s');
+    }
+});
+check(count($replies) === 30 && array_unique(array_column($replies, 1)) === [4], $replies);
+
 echo 'version ', Predis\Client::VERSION, "\n";

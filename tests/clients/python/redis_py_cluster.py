@@ -28,6 +28,7 @@ for bad in ["RL.TOKEN", "user:1", 0, 1], ["RL.MCHARGE", 2, "a", "b", *"SLIDE 9 6
     except (redis.RedisError, RedisClusterException) as e:  # the second is not one of the first
         print("note:", bad[0], type(e).__name__, e)
 
+# A pipeline over all nodes.
 pipe = r.pipeline()
 for i in range(4):
     pipe.execute_command("RL.FIXED", f"job:{i}", 5, "60s")

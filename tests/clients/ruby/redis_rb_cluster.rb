@@ -26,4 +26,8 @@ rescue Redis::BaseError => e
   puts "note: #{bad[0]} #{e.class} #{e.message}"
 end
 
+# A pipeline goes to one node: its keys share a slot.
+replies = redis.pipelined { |pipe| 3.times { pipe.call("rl.token", "job", 2, 1) } }
+check(replies.map(&:first) == [1, 1, 0], replies)
+
 puts "version #{Redis::VERSION}"

@@ -117,5 +117,13 @@ fn cluster(ports: &str) -> RedisResult<()> {
         .arg(two("SLIDE 9 60s SLIDE 5 60s"))
         .query::<Value>(&mut con);
     println!("note: RL.MCHARGE {}", error.unwrap_err());
+
+    // A pipeline over all nodes.
+    let mut pipe = redis::cluster::cluster_pipe();
+    for i in 0..30 {
+        pipe.cmd("RL.FIXED").arg(format!("job:{i}")).arg(5).arg("60s");
+    }
+    let replies: Vec<Charge> = pipe.query(&mut con)?;
+    assert!(replies.len() == 30 && replies.iter().all(|reply| reply.1 == 4), "{replies:?}");
     Ok(())
 }
