@@ -39,7 +39,7 @@ soak: build ## fifty clients at three times every limit, in real time (MINUTES=2
 	@. scripts/env.sh && MINUTES=$(or $(MINUTES),20) cargo test --locked --test soak -- --ignored --nocapture
 
 sanitize: build ## hostile input and replication under AddressSanitizer and valgrind (ONLY=asan or valgrind)
-	@scripts/sanitize.sh $(ONLY)
+	@scripts/setup.sh sanitize && scripts/sanitize.sh $(ONLY)
 
 pictures: build ## draw docs/img/ again, from real runs under a set clock (ONLY="burst leaky")
 	@scripts/pictures.py $(ONLY)

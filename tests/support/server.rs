@@ -251,6 +251,20 @@ impl Server {
         }
     }
 
+    /// Lets the server go the way on which tools that watch it tell what they saw. One that cannot is killed.
+    fn end_gently(&mut self) {
+        if !self.alive() {
+            return;
+        }
+        if let Ok(mut client) = Client::try_connect(self.port) {
+            let _ = client.try_send(&["SHUTDOWN", "NOSAVE", "NOW", "FORCE"]);
+            let start = Instant::now();
+            while self.alive() && start.elapsed() < START_PATIENCE {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+
     /// Ends the server by its own command, which saves where it is configured to or `how` is `SAVE`.
     pub fn shutdown(&mut self, how: &str) {
         self.client().send(&["SHUTDOWN", how]);
@@ -314,6 +328,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("--- log of the server on port {}:\n{}", self.port, self.log());
+        }
+        if std::env::var_os("RL_END_GENTLY").is_some() {
+            self.end_gently();
         }
         self.kill();
         let _ = fs::remove_dir_all(&self.dir);
