@@ -1,6 +1,6 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run build test lint fmt test-servers test-clients pictures bench bench-core profile
+.PHONY: help setup demo run build test lint fmt test-servers test-clients faults soak sanitize pictures bench bench-core profile
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,15 @@ test-servers: build ## the server tests on other versions (SERVERS="redis-7.4.1 
 
 test-clients: build ## one program per client library, and the HTTP middlewares (ONLY="redis-py Express")
 	@scripts/setup.sh clients && . scripts/env.sh && tests/clients/run.py $(ONLY)
+
+faults: build ## kill, full disk, broken links, clock steps, memory and connections under load, many times (ROUNDS=5)
+	@. scripts/env.sh && RL_FAULT_ROUNDS=$(or $(ROUNDS),5) cargo test --locked --test faults --test faults_replicas -- --nocapture
+
+soak: build ## fifty clients at three times every limit, in real time (MINUTES=20)
+	@. scripts/env.sh && MINUTES=$(or $(MINUTES),20) cargo test --locked --test soak -- --ignored --nocapture
+
+sanitize: build ## hostile input and replication under AddressSanitizer and valgrind (ONLY=asan or valgrind)
+	@scripts/setup.sh sanitize && scripts/sanitize.sh $(ONLY)
 
 pictures: build ## draw docs/img/ again, from real runs under a set clock (ONLY="burst leaky")
 	@scripts/pictures.py $(ONLY)

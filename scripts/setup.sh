@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and running need and this machine lacks; says nothing where nothing is missing.
 # setup.sh servers: also what fetching the other servers needs. setup.sh clients: also the Python that runs the programs
-# of tests/clients, which install the rest.
+# of tests/clients, which install the rest. setup.sh sanitize: also what watches a server.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/env.sh
@@ -32,6 +32,7 @@ any '/etc/ssl/cert*' && { any '/etc/ssl/certs/ca-*' || any '/etc/ssl/cert.pem'; 
 if [ "${1:-}" = servers ]; then
   python3 -c 'import importlib.util as u; exit(not u.find_spec("pip"))' 2>/dev/null || missing+=(python3 python3-pip)
 fi
+[ "${1:-}" != sanitize ] || has valgrind || missing+=(valgrind)
 
 rustup_word="the Rust here is missing or too old. Rust $rust_needed or later is needed: install it with rustup (https://rustup.rs), or run 'rustup update'"
 # Puts the packages of a Rust that is new enough in the place of rustc and cargo. Debian keeps a second, newer

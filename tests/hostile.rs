@@ -9,7 +9,7 @@ use rand::Rng;
 use redis::Value;
 use support::client::{is_error, show, texts, Client};
 use support::clock::START_US;
-use support::nonsense::{check, spare_the_server, Nonsense, KEYS};
+use support::nonsense::{check, share, spare_the_server, Nonsense, KEYS};
 use support::Server;
 
 const YEAR_US: i64 = 365 * 86_400_000_000;
@@ -56,7 +56,7 @@ fn random_words_in_every_command() {
     let commands = commands(&mut client);
     let hides = server.is_redis(8, 0);
     let mut nonsense = Nonsense::new(1);
-    for turn in 0..30_000 {
+    for turn in 0..share(30_000) {
         step(&server, &mut nonsense);
         if turn % 1000 == 0 {
             foreign(&mut client);
@@ -81,7 +81,7 @@ fn right_calls_and_spoiled_ones() {
     client.ok("RL.POLICY SET p SLIDE 5 60s BLOCKS 6 TOKEN 5 1");
     let mut nonsense = Nonsense::new(2);
     let mut passed = 0;
-    for turn in 0..30_000 {
+    for turn in 0..share(30_000) {
         step(&server, &mut nonsense);
         if turn % 1000 == 0 {
             foreign(&mut client);
@@ -98,7 +98,7 @@ fn right_calls_and_spoiled_ones() {
             saved_is_loadable(&mut client);
         }
     }
-    assert!(passed > 5000, "only {passed} calls did anything");
+    assert!(passed > share(5000), "only {passed} calls did anything");
     server.client().ok("DEBUG RELOAD");
     server.assert_well();
 }
@@ -121,7 +121,7 @@ fn nonsense_in_transactions_and_scripts() {
     let mut client = server.client();
     let mut nonsense = Nonsense::new(3);
     let mut scenario = Scenario::new(3, Options::default());
-    for _ in 0..2000 {
+    for _ in 0..share(2000) {
         let (now, mut words) = scenario.next_call();
         server.clock.set(now);
         let mut calls = vec![words.clone()];
@@ -202,7 +202,7 @@ fn nonsense_above_maxmemory() {
         let mut client = server.client();
         let mut nonsense = Nonsense::new(4 + number as u64);
         let mut refused = 0;
-        for turn in 0..3000 {
+        for turn in 0..share(3000).max(300) {
             match turn % 300 {
                 0 => {
                     let used = client.info_int("memory", "used_memory");

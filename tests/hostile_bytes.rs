@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 use redis::Value;
 use support::client::{entry, is_error, show, split, text, Client};
 use support::clock::START_US;
-use support::nonsense::check;
+use support::nonsense::{check, share};
 use support::stream::{self, Words};
 use support::work::Work;
 use support::{mutate, payload, until, Server};
@@ -129,7 +129,8 @@ fn values_with_a_right_checksum_and_wrong_numbers() {
     }
     let mut rng = StdRng::seed_from_u64(1);
     let mut accepted = 0;
-    for number in 0..16_000 {
+    let turns = share(16_000);
+    for number in 0..turns {
         let one = inner.choose(&mut rng).expect("a value");
         let two = inner.choose(&mut rng).expect("a value");
         let bytes = if number % 4 == 0 {
@@ -152,8 +153,8 @@ fn values_with_a_right_checksum_and_wrong_numbers() {
         accepted += 1;
         client.ok("DEL victim");
     }
-    println!("{accepted} of 16000 made-up values were whole values");
-    assert!(accepted > 300, "only {accepted} values got past the reader");
+    println!("{accepted} of {turns} made-up values were whole values");
+    assert!(accepted > share(300), "only {accepted} values got past the reader");
     server.wait_for(&replica);
     server.assert_well();
     assert_eq!(server.client().ok("DEBUG DIGEST"), replica.client().ok("DEBUG DIGEST"));
@@ -242,7 +243,7 @@ fn an_append_only_file_with_wrong_changes() {
         server.kill();
         let path = stream::aof_tail(&server);
         let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("file");
-        for words in changes(20 + seed, 3000) {
+        for words in changes(20 + seed, share(3000).max(500)) {
             file.write_all(&stream::pack(&words)).expect("file");
         }
         server.restart();
@@ -316,7 +317,7 @@ fn a_false_primary() {
     let mut replica = Server::start();
     let mut client = replica.client();
     client.ok(&format!("REPLICAOF 127.0.0.1 {port}"));
-    let sent = changes(30, 4000);
+    let sent = changes(30, share(4000).max(500));
     let serving = std::thread::spawn(move || serve(&listener, &snapshot, &sent));
     until("the end of the stream", || show(&client.call("GET end")) == "mark");
     let log = replica.whole_log();

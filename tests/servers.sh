@@ -77,7 +77,7 @@ ssl11() { # SERVER
 
 # In Debian the binary is in the -tools package and tells by its name what it is to be, hence --argv0. It runs
 # with the C library it was built for, through that library's own loader; what is to be preloaded is then
-# preloaded by the loader ($CLOCK_SHIM, see tests/support/clock.rs).
+# preloaded by the loader ($CLOCK_SHIM, see tests/support/preload.rs).
 from_debian() { # SUITE PACKAGE
   local to=$dir/$name tools=${2%-server}-tools libs
   suite "$1"

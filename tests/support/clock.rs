@@ -1,11 +1,13 @@
 //! A wall clock per server that the test sets. See `clock.c` for how the server comes to believe it.
 
 use std::cell::Cell;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+
+use super::preload;
 
 /// Where a standing clock starts: 2030-03-17T00:00:00Z, a Sunday, in microseconds since the epoch.
 pub const START_US: i64 = 1_899_936_000_000_000;
@@ -74,38 +76,10 @@ impl Clock {
         self.value.get().div_euclid(1000)
     }
 
-    /// Makes `command` start a server under this clock. A wrapper that starts its server through an `ld.so`
-    /// of its own cannot inherit LD_PRELOAD (its shell would load the shim, the server a second libc): it
-    /// finds the shim in CLOCK_SHIM.
-    pub fn preload(&self, command: &mut Command, own_loader: bool) {
-        let shim = shim();
-        command.env("RL_CLOCK_FILE", &self.path).env("CLOCK_SHIM", shim);
-        if !own_loader {
-            command.env("LD_PRELOAD", shim);
-        }
+    /// Makes `command` start a server under this clock; answers what has to be preloaded.
+    pub fn prepare(&self, command: &mut Command) -> &'static Path {
+        static SHIM: OnceLock<PathBuf> = OnceLock::new();
+        command.env("RL_CLOCK_FILE", &self.path);
+        SHIM.get_or_init(|| preload::build("clock", include_str!("clock.c")))
     }
-}
-
-/// The compiled shim. Test processes that race each compile their own and rename it into place.
-fn shim() -> &'static Path {
-    static SHIM: OnceLock<PathBuf> = OnceLock::new();
-    SHIM.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        fs::create_dir_all(folder).expect("target folder");
-        let source = folder.join(format!("clock-{}.c", std::process::id()));
-        let built = folder.join(format!("clock-{}.so", std::process::id()));
-        let ready = folder.join("clock.so");
-        fs::write(&source, include_str!("clock.c")).expect("source of the clock");
-        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
-        let status = Command::new(&compiler)
-            .args(["-O2", "-shared", "-fPIC", "-o"])
-            .args([&built, &source])
-            .arg("-ldl")
-            .status()
-            .unwrap_or_else(|e| panic!("no C compiler {compiler}: {e}"));
-        assert!(status.success(), "{compiler} could not build the clock");
-        fs::rename(&built, &ready).expect("clock in place");
-        let _ = fs::remove_file(&source);
-        ready
-    })
 }

@@ -21,6 +21,11 @@ const CODES: &[&str] = &[
     "NOSCRIPT",
 ];
 
+/// How many of so many turns to take: one in `RL_SHARE`, where servers are watched and slow.
+pub fn share(turns: usize) -> usize {
+    turns / std::env::var("RL_SHARE").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}
+
 /// A reply as any reply must be: no sign of a fault, errors in ASCII with a code, decisions in range.
 #[track_caller]
 pub fn check(words: &[Vec<u8>], reply: &Value) {

@@ -11,6 +11,8 @@ use redis::Value;
 
 use super::client::Client;
 use super::clock::Clock;
+use super::disk::Disk;
+use super::preload;
 use super::wait::until;
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
@@ -30,6 +32,7 @@ pub struct Builder {
     module_args: Vec<String>,
     args: Vec<String>,
     shift_ms: Option<i64>,
+    disk: bool,
 }
 
 impl Builder {
@@ -59,6 +62,12 @@ impl Builder {
     /// A clock that runs, shifted by `ms`, in place of one that stands still.
     pub fn running_clock(mut self, ms: i64) -> Builder {
         self.shift_ms = Some(ms);
+        self
+    }
+
+    /// Append-only files on a disk that the test fills or slows down.
+    pub fn own_disk(mut self) -> Builder {
+        self.disk = true;
         self
     }
 
@@ -93,7 +102,8 @@ impl Builder {
             Some(ms) => Clock::running(&clock_file, ms),
             None => Clock::standing(&clock_file),
         };
-        let mut server = Server { child: None, port: 0, dir, clock, builder: self };
+        let disk = self.disk.then(|| Disk::new(&dir.join("disk")));
+        let mut server = Server { child: None, port: 0, dir, clock, disk, builder: self };
         let mut log = String::new();
         for _ in 0..5 {
             server.port = free_port();
@@ -116,6 +126,7 @@ pub struct Server {
     pub port: u16,
     pub dir: PathBuf,
     pub clock: Clock,
+    disk: Option<Disk>,
     builder: Builder,
 }
 
@@ -127,7 +138,13 @@ impl Server {
     }
 
     pub fn build() -> Builder {
-        Builder { module: true, module_args: Vec::new(), args: Vec::new(), shift_ms: None }
+        Builder {
+            module: true,
+            module_args: Vec::new(),
+            args: Vec::new(),
+            shift_ms: None,
+            disk: false,
+        }
     }
 
     fn launch(&mut self) -> Result<(), String> {
@@ -147,7 +164,9 @@ impl Server {
             command.arg("--loadmodule").arg(module_path()).args(&self.builder.module_args);
         }
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("log file")).stderr(log);
-        self.clock.preload(&mut command, has_own_loader(&program));
+        let mut libraries = vec![self.clock.prepare(&mut command)];
+        libraries.extend(self.disk.as_ref().map(|disk| disk.prepare(&mut command)));
+        preload::set(&mut command, &libraries, has_own_loader(&program));
         self.child = Some(command.spawn().unwrap_or_else(|e| panic!("{program}: {e}")));
         self.wait_until_ready()
     }
@@ -173,6 +192,11 @@ impl Server {
 
     pub fn client(&self) -> Client {
         Client::connect(self.port)
+    }
+
+    /// The disk of a server that was built with one.
+    pub fn disk(&self) -> &Disk {
+        self.disk.as_ref().expect("a disk of its own")
     }
 
     pub fn pid(&self) -> u32 {
@@ -224,6 +248,20 @@ impl Server {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
+        }
+    }
+
+    /// Lets the server go the way on which tools that watch it tell what they saw. One that cannot is killed.
+    fn end_gently(&mut self) {
+        if !self.alive() {
+            return;
+        }
+        if let Ok(mut client) = Client::try_connect(self.port) {
+            let _ = client.try_send(&["SHUTDOWN", "NOSAVE", "NOW", "FORCE"]);
+            let start = Instant::now();
+            while self.alive() && start.elapsed() < START_PATIENCE {
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
     }
 
@@ -290,6 +328,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("--- log of the server on port {}:\n{}", self.port, self.log());
+        }
+        if std::env::var_os("RL_END_GENTLY").is_some() {
+            self.end_gently();
         }
         self.kill();
         let _ = fs::remove_dir_all(&self.dir);

@@ -55,12 +55,18 @@ impl Link for redis::cluster::ClusterConnection {
 /// What was allowed, by line.
 pub struct Counts {
     pub allowed: Vec<AtomicI64>,
+    /// Replies of any kind, all lines together.
+    answered: AtomicI64,
     stop: AtomicBool,
 }
 
 impl Counts {
     pub fn allowed(&self, line: usize) -> i64 {
         self.allowed[line].load(Relaxed)
+    }
+
+    pub fn answered(&self) -> i64 {
+        self.answered.load(Relaxed)
     }
 
     pub fn total(&self) -> i64 {
@@ -79,7 +85,8 @@ impl Traffic {
     /// line has said no to it.
     pub fn start(lines: &[String], links: Vec<Box<dyn Link>>) -> Traffic {
         let allowed = lines.iter().map(|_| AtomicI64::new(0)).collect();
-        let counts = Arc::new(Counts { allowed, stop: AtomicBool::new(false) });
+        let (answered, stop) = (AtomicI64::new(0), AtomicBool::new(false));
+        let counts = Arc::new(Counts { allowed, answered, stop });
         let words: Vec<Vec<Vec<u8>>> = lines.iter().map(|line| split(line)).collect();
         let writer = |mut link: Box<dyn Link>| {
             let (counts, words) = (counts.clone(), words.clone());
@@ -108,6 +115,7 @@ fn write(link: &mut dyn Link, lines: &[Vec<Vec<u8>>], counts: &Counts) {
             assert!(!is_error(&reply), "{}", show(&reply));
             let decision = six(&reply).expect("a decision");
             counts.allowed[*line].fetch_add(decision[0], Relaxed);
+            counts.answered.fetch_add(1, Relaxed);
             !last_round || decision[0] == 1
         });
     }
