@@ -180,7 +180,7 @@ impl Model {
             let six = [1, after.remaining(), 0, after.reset_ms(now_us), after.settings.limit(), 0];
             rows.push(Row { six, shadow: false });
         }
-        self.store(args[1], left);
+        self.store(args[1], left, now_us);
         Ok(layers(&rows, true))
     }
 
