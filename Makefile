@@ -1,6 +1,6 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run build test lint fmt test-servers test-clients pictures bench bench-core profile
+.PHONY: help setup demo run build test lint fmt test-servers test-clients pictures bench bench-core profile fuzz
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,3 +43,6 @@ bench-core: setup ## nanoseconds and allocations of one decision, without a serv
 
 profile: build ## instructions per command and function, under valgrind (CASES="token-allowed incr")
 	@tests/bench/profile.sh
+
+fuzz: setup ## fuzz each target for TIME=1200 seconds, installs cargo-fuzz (TARGETS="decode words calls"; KEEP=1)
+	@scripts/fuzz.sh
