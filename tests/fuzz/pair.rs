@@ -26,7 +26,7 @@ pub struct Pair {
     /// Waits of the last reply, in ms.
     pub waits: Vec<i64>,
     /// Calls so far, for whoever reads a finding.
-    said: Vec<String>,
+    said: Vec<(i64, Words, Vec<Item>)>,
 }
 
 impl Pair {
@@ -128,8 +128,7 @@ impl Pair {
             call.error("ERR unknown subcommand");
         }
         let (reply, sent) = (call.reply.take(), call.sent.take());
-        let shown: Vec<_> = words.iter().map(|w| w.escape_ascii().to_string()).collect();
-        self.said.push(format!("@{} {} -> {reply:?}", self.now, shown.join(" ")));
+        self.said.push((self.now, words.to_vec(), reply.clone()));
         let borrowed: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let expected = self.model.call(self.now, &borrowed);
         assert_eq!(whole_items(&reply), Some(reply.len()), "{}", self.tell("a reply is cut"));
@@ -201,7 +200,12 @@ impl Pair {
     }
 
     fn tell(&self, what: &str) -> String {
-        format!("{what}\n{}", self.said.join("\n"))
+        let mut text = what.to_owned();
+        for (now, words, reply) in &self.said {
+            let shown: Vec<_> = words.iter().map(|w| w.escape_ascii().to_string()).collect();
+            text += &format!("\n@{now} {} -> {reply:?}", shown.join(" "));
+        }
+        text
     }
 }
 
