@@ -1,6 +1,7 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run build test lint fmt test-servers test-clients faults soak sanitize pictures bench bench-core profile
+.PHONY: help setup demo run build test lint fmt test-servers test-clients faults soak sanitize pictures bench bench-core \
+  profile fuzz coverage mutants
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,3 +53,12 @@ bench-core: setup ## nanoseconds and allocations of one decision, without a serv
 
 profile: build ## instructions per command and function, under valgrind (CASES="token-allowed incr")
 	@tests/bench/profile.sh
+
+fuzz: setup ## fuzz each target for TIME=1200 seconds, installs cargo-fuzz (TARGETS="decode words calls"; KEEP=1)
+	@scripts/fuzz.sh
+
+coverage: build ## lines of src that tests reach, servers and all; fails below 95 % (LEAST=95)
+	@scripts/coverage.sh
+
+mutants: setup ## change the core in one place at a time: do tests notice? Hours (FILES="level slide"; SHARD=0/8)
+	@scripts/mutants.sh

@@ -45,5 +45,7 @@ for script in $(printf '%s\n' "${texts[@]}" | grep -E '\.sh$|^\.ci/run$'); do
   bash -n "$script" || finding "$script is no shell script"
 done
 
+scripts/supply.sh || failed=1
+
 [ $failed = 0 ] && echo "lint: clean"
 exit $failed

@@ -105,7 +105,10 @@ pub fn raw_rules<'a>(words: &mut &[&'a [u8]]) -> Res<Vec<RawRule<'a>>> {
 /// READING: FORCE, AGE and COST may come in any order, each once.
 pub fn raw_tail<'a>(mut words: &[&'a [u8]], allowed: Allowed) -> Res<RawTail<'a>> {
     let mut tail = RawTail::default();
-    let keyword = |w: &[u8]| ["FORCE", "COST", "AGE", "SHADOW"].iter().any(|k| is(w, k));
+    // READING: a word after COST that the command does not know is a bad cost.
+    let keyword = |w: &[u8]| {
+        is(w, "COST") || (allowed.force && is(w, "FORCE")) || (allowed.age && is(w, "AGE"))
+    };
     while let Some(&word) = words.first() {
         words = &words[1..];
         if is(word, "FORCE") && allowed.force && !tail.force {

@@ -67,7 +67,8 @@ impl Model {
         }
         // READING: a bad numkeys is an error at once, the words after it cannot
         // be told apart without it; a numkeys that leaves no words is a syntax
-        // error; one that is not the number of rules is an error of numkeys.
+        // error; one that is not the number of rules, no rule included, is an
+        // error of numkeys.
         let numkeys = args::integer("numkeys", args[1], 1, 64)? as usize;
         if args.len() < 2 + numkeys {
             return Err(args::syntax());
@@ -76,9 +77,6 @@ impl Model {
         let mut words = &args[2 + numkeys..];
         let rules = args::raw_rules(&mut words)?;
         let tail = args::raw_tail(words, LIST)?;
-        if rules.is_empty() {
-            return Err(args::syntax());
-        }
         if rules.len() != numkeys {
             return Err("ERR numkeys must be the number of rules, 1 to 64".into());
         }
@@ -180,7 +178,7 @@ impl Model {
             let six = [1, after.remaining(), 0, after.reset_ms(now_us), after.settings.limit(), 0];
             rows.push(Row { six, shadow: false });
         }
-        self.store(args[1], left);
+        self.store(args[1], left, now_us);
         Ok(layers(&rows, true))
     }
 

@@ -171,7 +171,7 @@ impl Model {
     fn store_without_charge(&mut self, target: &Target, fit: &Fit, now_us: i64) {
         if let Some(key) = self.keys.get(&target.key) {
             let left = lists::without_charge(key, Some((target, fit)), now_us);
-            self.store(&target.key, left);
+            self.store(&target.key, left, now_us);
         }
     }
 

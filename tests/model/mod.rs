@@ -133,8 +133,13 @@ impl Model {
     }
 
     /// Stores `new` under `name` if it differs from what is there.
-    pub(crate) fn store(&mut self, name: &[u8], new: Key) {
+    /// READING: fresh rules beyond those asked for are gone; once the key is written
+    /// they do not count again after a step back either.
+    pub(crate) fn store(&mut self, name: &[u8], mut new: Key, now_us: i64) {
         if self.keys.get(name) != Some(&new) {
+            while new.rules.len() > new.asked && new.rules.last().unwrap().is_fresh(now_us) {
+                new.rules.pop();
+            }
             self.keys.insert(name.to_vec(), new);
             self.wrote = true;
         }

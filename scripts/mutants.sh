@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Changes the pure core in one place at a time and asks whether a test notices: first the core's own quick
+# tests, then, for what they let pass, the sequences against the exact model (tests/fuzz). Needs cargo-mutants,
+# which it installs. What both let pass is in target/mutants/mutants.out/missed.txt; fails if there is any.
+#   FILES="level slide log/mod"   only these of src/limit
+#   SHARD=0/8                     only every eighth mutant, from the first on
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/env.sh
+version=25.0.0
+cargo mutants --version 2>/dev/null | grep -qF " $version" || cargo install --locked cargo-mutants --version "$version" || exit 1
+
+work=$(realpath -m "$target/mutants")
+mkdir -p "$work"
+rm -rf "$work/mutants.out"
+chosen=()
+for name in ${FILES:-algorithm blocks bytes change codec few fixed inspect layers leaky level limiter log/mod mod position refund slide solo time token write}; do
+  chosen+=(--file "src/limit/$name.rs")
+done
+export CARGO_TARGET_DIR=$work RL_FUZZ_RUNS=${RL_FUZZ_RUNS:-30}
+mutants() { cargo mutants --output "$work" --jobs 1 --no-default-features --no-shuffle --iterate "${chosen[@]}" ${SHARD:+--shard "$SHARD"} "$@"; }
+mutants --timeout 40 -- --lib -- --skip large_log --skip damaged
+mutants --timeout 120 -- --test fuzz -- replay
