@@ -110,7 +110,7 @@ fn fifty_clients_at_three_times_the_limit() {
 
     let in_time: Vec<(usize, &Minute)> =
         (1..).zip(minutes.iter()).filter(|(_, m)| m.late.load(Relaxed) < LATE_MS).collect();
-    assert!(in_time.len() * 4 >= count * 3, "the machine was too busy for the clients");
+    assert!(in_time.len() * 2 >= count, "the machine was too busy for the clients");
     for (limit, (name, _)) in LIMITS.iter().enumerate() {
         // A bucket is full at first, or empty.
         let shares: Vec<(usize, f64)> = in_time

@@ -2,12 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use redis::{Parser, Value};
 
-/// Longer than anything a test asks of a server; a reply that never comes fails the test.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
+use super::wait::patience;
 
 /// One connection. Errors from the server are values ([`Value::ServerError`]), as are RESP3 pushes, which
 /// are kept apart in `pushes`.
@@ -25,7 +23,8 @@ impl Client {
     pub fn try_connect(port: u16) -> std::io::Result<Client> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        // Longer than anything a test asks of a server; a reply that never comes fails the test.
+        stream.set_read_timeout(Some(patience(60)))?;
         Ok(Client { stream, parser: Parser::new(), pushes: Vec::new() })
     }
 

@@ -13,11 +13,9 @@ use super::client::Client;
 use super::clock::Clock;
 use super::disk::Disk;
 use super::preload;
-use super::wait::until;
+use super::wait::{patience, until};
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
-
-const START_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the server says it is, from INFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,8 +172,8 @@ impl Server {
     /// PING answers, and the answer is not "loading". Measured by this process's monotonic clock: the
     /// server's own may stand still.
     fn wait_until_ready(&mut self) -> Result<(), String> {
-        let start = Instant::now();
-        while start.elapsed() < START_PATIENCE {
+        let (start, patience) = (Instant::now(), patience(30));
+        while start.elapsed() < patience {
             if !self.alive() {
                 return Err(self.log());
             }
@@ -187,7 +185,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        Err(format!("no PONG within {START_PATIENCE:?}\n{}", self.log()))
+        Err(format!("no PONG within {patience:?}\n{}", self.log()))
     }
 
     pub fn client(&self) -> Client {
@@ -259,7 +257,7 @@ impl Server {
         if let Ok(mut client) = Client::try_connect(self.port) {
             let _ = client.try_send(&["SHUTDOWN", "NOSAVE", "NOW", "FORCE"]);
             let start = Instant::now();
-            while self.alive() && start.elapsed() < START_PATIENCE {
+            while self.alive() && start.elapsed() < patience(30) {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }

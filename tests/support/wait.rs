@@ -2,14 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// So long, and so many times longer as `RL_PATIENCE` says, where servers are watched and slow.
+pub fn patience(seconds: u64) -> Duration {
+    let times = std::env::var("RL_PATIENCE").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    Duration::from_secs(seconds * times)
+}
 
 /// Asks `done` again and again until it says yes, at most a minute of monotonic time.
 #[track_caller]
 pub fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
+    let (start, patience) = (Instant::now(), patience(60));
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        assert!(start.elapsed() < patience, "waited {patience:?} in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
