@@ -236,9 +236,12 @@ impl Model {
         let mut words = &args[3..];
         let raw = args::raw_rules(&mut words)?;
         let tail = args::raw_tail(words, Allowed { shadow: true, ..Default::default() })?;
-        // READING: POLICY inside a policy is a syntax error.
-        if raw.is_empty() || raw.iter().any(|r| matches!(r, RawRule::Policy(_))) {
+        if raw.is_empty() {
             return Err(args::syntax());
+        }
+        // READING: POLICY inside a policy is an error of the rules, told before ranges.
+        if raw.iter().any(|r| matches!(r, RawRule::Policy(_))) {
+            return Err("ERR rules must not name another policy".into());
         }
         let name = args::policy_name(args[2])?;
         let held = self.policies.get(&name).cloned();

@@ -133,12 +133,19 @@ impl Model {
     }
 
     /// Stores `new` under `name` if it differs from what is there.
-    /// READING: fresh rules beyond those asked for are gone; once the key is written
-    /// they do not count again after a step back either.
+    /// READING: rules at the end, beyond those asked for, that were fresh before the
+    /// write or became so by it are gone: they do not count again after a step back.
     pub(crate) fn store(&mut self, name: &[u8], mut new: Key, now_us: i64) {
-        if self.keys.get(name) != Some(&new) {
-            while new.rules.len() > new.asked && new.rules.last().unwrap().is_fresh(now_us) {
-                new.rules.pop();
+        let old = self.keys.get(name);
+        if old != Some(&new) {
+            if let Some(old) = old {
+                new.rules.truncate(old.len_at(now_us).max(new.asked));
+                let emptied = |new: &Key, i: usize| {
+                    new.rules[i].is_fresh(now_us) && !old.rules[i].is_fresh(now_us)
+                };
+                while new.rules.len() > new.asked && emptied(&new, new.rules.len() - 1) {
+                    new.rules.pop();
+                }
             }
             self.keys.insert(name.to_vec(), new);
             self.wrote = true;
