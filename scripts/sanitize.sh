@@ -48,7 +48,7 @@ valgrind() {
   watched valgrind "exec valgrind --quiet --child-silent-after-fork=yes --leak-check=full --show-leak-kinds=definite \\" \
     "  --errors-for-leak-kinds=definite --suppressions=$(realpath "$target/sanitize-valgrind.supp") \\" \
     "  --log-file=$dir/valgrind/reports/report.%p $program \"\$@\""
-  export RL_SHARE=${RL_SHARE:-20}
+  export RL_SHARE=${RL_SHARE:-20} RL_RANDOM_CALLS=${RL_RANDOM_CALLS:-2000}
 }
 
 failed=0

@@ -108,6 +108,12 @@ impl Pair {
             primary.client().ok(&format!("SET {name} 1"));
             until("the stream to flow", || replica.client().int(&format!("EXISTS {name}")) == 1);
         }
+        // Until then the replica's file is one of another name.
+        let mut there = replica.client();
+        until("the replica's file to be begun", || {
+            there.info_int("persistence", "aof_rewrite_in_progress") == 0
+                && there.info_int("persistence", "aof_rewrite_scheduled") == 0
+        });
         let directions = Arc::new(Directions::default());
         directions.port.store(primary.port, Relaxed);
         Pair { primary, replica, directions, lines: lines("f", LIMIT) }
