@@ -57,8 +57,8 @@ profile: build ## instructions per command and function, under valgrind (CASES="
 fuzz: setup ## fuzz each target for TIME=1200 seconds, installs cargo-fuzz (TARGETS="decode words calls"; KEEP=1)
 	@scripts/fuzz.sh
 
-coverage: build ## lines of src that tests reach, servers and all; fails below 95 % (LEAST=95)
-	@scripts/coverage.sh
+coverage: setup ## lines of src that tests reach, servers and all; fails below 95 % (LEAST=95)
+	@scripts/setup.sh servers && scripts/coverage.sh
 
 mutants: setup ## change the core in one place at a time: do tests notice? Hours (FILES="level slide"; SHARD=0/8)
 	@scripts/mutants.sh

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Which lines of src the tests reach: the core's own tests, and the module built with counters and loaded into
 # every server that the server tests start. Counters are mapped into files (%c), so that a server that is
-# killed counts too. Code of the tests in src is not counted. Fails below LEAST percent.
+# killed counts too. The installed server takes all tests; one below the floor and a newer one, which asks for
+# more (it moves memory, for one), are brought for some. Code of the tests in src is not counted. Fails below
+# LEAST percent.
 #   LEAST=95
 # The lines that nothing reaches are listed in target/coverage/uncovered.txt.
 set -uo pipefail
@@ -32,8 +34,10 @@ flags=()
 for test in $(grep -l '^mod support;' tests/*.rs | xargs -n1 basename -s .rs); do flags+=(--test "$test"); done
 {
   "$unit"
-  RL_MODULE=$so RL_RANDOM_CALLS=${RL_RANDOM_CALLS:-4000} cargo test --locked --no-fail-fast "${flags[@]}"
-} 2>&1 | tee "$work/tests.log" | grep -E '^test result|Running|FAILED|panicked'
+  export RL_MODULE=$so RL_RANDOM_CALLS=${RL_RANDOM_CALLS:-4000}
+  cargo test --locked --no-fail-fast "${flags[@]}"
+  SERVERS="redis-6.2.14 redis-8.2.3" TESTS="memory persistence catalogue citizen policy_copies" scripts/test-servers.sh
+} 2>&1 | tee "$work/tests.log" | grep --line-buffered -aE '^test result|Running|FAILED|panicked'
 failed=0
 scripts/test-results.sh "$work/tests.log" || failed=1
 

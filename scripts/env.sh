@@ -2,5 +2,5 @@
 [ ! -d "${HOME:-/nowhere}/.cargo/bin" ] || PATH=$HOME/.cargo/bin:$PATH
 export PATH
 target=${CARGO_TARGET_DIR:-target}
-module=$target/release/libredis_rl.so
+module=${RL_MODULE:-$target/release/libredis_rl.so}
 server=${RL_SERVER:-redis-server}

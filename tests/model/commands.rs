@@ -230,7 +230,7 @@ impl Model {
     }
 
     fn policy_set(&mut self, args: &[&[u8]]) -> Res<Reply> {
-        if args.len() < 6 {
+        if args.len() < 4 {
             return Err(args::arity());
         }
         let mut words = &args[3..];
