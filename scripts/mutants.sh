@@ -19,5 +19,5 @@ for name in ${FILES:-algorithm blocks bytes change codec few fixed inspect layer
 done
 export CARGO_TARGET_DIR=$work RL_FUZZ_RUNS=${RL_FUZZ_RUNS:-30}
 mutants() { cargo mutants --output "$work" --jobs 1 --no-default-features --no-shuffle --iterate "${chosen[@]}" ${SHARD:+--shard "$SHARD"} "$@"; }
-mutants --timeout 40 -- --lib -- --skip large_log --skip damaged
-mutants --timeout 120 -- --test fuzz -- replay
+mutants --timeout 40 --cargo-arg=--lib -- -- --skip large_log --skip damaged
+mutants --timeout 120 --cargo-arg=--test=fuzz -- -- replay
