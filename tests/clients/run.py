@@ -312,7 +312,9 @@ def redrawn():
     drawn = os.path.join(WORK, "img")
     shutil.rmtree(drawn, ignore_errors=True)
     sh([os.path.join(ROOT, "scripts", "pictures.py")], RL_PICTURES=drawn)
-    names = sorted(os.listdir(folder))
+    # Those of the benchmark show what one machine measured, and are never the same again.
+    measured = {"benchmarks.svg", "split-100.svg", "split-200.svg"}
+    names = sorted(set(os.listdir(folder)) - measured)
     assert names == sorted(os.listdir(drawn)), names
     for name in names:
         if open(os.path.join(folder, name)).read() != open(os.path.join(drawn, name)).read():
