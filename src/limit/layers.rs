@@ -16,7 +16,7 @@ use super::codec::{self, Trail};
 use super::few::Few;
 use super::limiter::Limiter;
 use super::log::Log;
-use super::position::{Asked, NextSlot, Position};
+use super::position::{Asked, Position};
 use super::time::Micros;
 use super::write::Write;
 use super::{Algorithm, Ask, Row, Wait};
@@ -66,6 +66,8 @@ pub struct Decision<'l, 'r> {
     kept: usize,
     /// How many positions the last stored charge asked for.
     asked: usize,
+    /// A mark was repaired in a stored rule that does not carry on here.
+    repaired_aside: bool,
 }
 
 /// Decides `request` on what the key holds.
@@ -78,12 +80,15 @@ pub fn decide<'l, 'r>(
     request: Request<'r>,
     now: Micros,
 ) -> Result<Decision<'l, 'r>, Refusal> {
+    let (positions, repaired_aside) = (Few::none(), false);
     let mut decision =
-        Decision { positions: Few::none(), request, limiter, now, kept: 0, asked: 0 };
+        Decision { positions, request, limiter, now, kept: 0, asked: 0, repaired_aside };
     let positions = &mut decision.positions;
     if let Some(stored) = read(limiter, now, positions)? {
         (decision.kept, decision.asked) = (positions.len(), stored.asked);
         if stored.edited_since(&request.trail) {
+            let surplus = positions.all().iter().skip(request.asks.len());
+            decision.repaired_aside = surplus.into_iter().any(|p| p.repaired);
             positions.truncate(request.asks.len());
         } else {
             stored.fits(positions.all(), &request).map_err(Refusal::Misfit)?;
@@ -95,6 +100,7 @@ pub fn decide<'l, 'r>(
             Some(position) => {
                 let same = position.rule.algorithm() == ask.rule.algorithm();
                 if !(same && binds(position, i, decision.asked)) {
+                    decision.repaired_aside |= position.repaired;
                     *position = Position::new(ask.rule);
                 }
                 position.ask(ask, logs, now, request.force);
@@ -210,7 +216,7 @@ impl<'r> Decision<'_, 'r> {
         };
         let all = self.positions.all();
         let charged = all.iter().any(|p| cost(p) > 0);
-        let repaired = all.iter().any(|p| p.repaired);
+        let repaired = all.iter().any(|p| p.repaired) || (!charged && self.repaired_aside);
         let changed = all.iter().any(|p| p.changed);
         if !charged && !repaired && !changed {
             return None;
@@ -240,8 +246,10 @@ impl<'r> Decision<'_, 'r> {
             // has; it changes neither the length of the list nor the policies.
             let stored = self.limiter.and_then(Limiter::list)?;
             for (i, slot) in stored.slots.all().iter().take(self.kept).enumerate() {
-                let own = all.get(i).filter(|p| p.kept.is_some());
-                write.slots.push(own.map_or_else(|| NextSlot::same(slot), next));
+                write.slots.push(match all.get(i).filter(|p| p.kept.is_some()) {
+                    Some(own) => next(own),
+                    None => next(&Position::stored(*slot, self.logs(), self.now)?),
+                });
             }
         }
         Some(write)
