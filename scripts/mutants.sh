@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Changes the pure core in one place at a time and asks whether a test notices: first the core's own quick
-# tests, then, for what they let pass, the sequences against the exact model (tests/fuzz). Needs cargo-mutants,
-# which it installs. What both let pass is in target/mutants/mutants.out/missed.txt; fails if there is any.
+# Changes the pure core in one place at a time and asks whether a test notices: first the sequences against the
+# exact model (tests/fuzz), then, for what they let pass, the core's own quick tests. Needs cargo-mutants, which
+# it installs. What both let pass is in target/mutants/mutants.out/missed.txt; fails if there is any.
 #   FILES="level slide log/mod"   only these of src/limit
 #   SHARD=0/8                     only every eighth mutant, from the first on
 set -uo pipefail
@@ -19,5 +19,5 @@ for name in ${FILES:-algorithm blocks bytes change codec few fixed inspect layer
 done
 export CARGO_TARGET_DIR=$work RL_FUZZ_RUNS=${RL_FUZZ_RUNS:-30}
 mutants() { cargo mutants --output "$work" --jobs 1 --no-default-features --no-shuffle --iterate "${chosen[@]}" ${SHARD:+--shard "$SHARD"} "$@"; }
-mutants --timeout 40 --cargo-arg=--lib -- -- --skip large_log --skip damaged
 mutants --timeout 120 --cargo-arg=--test=fuzz -- -- replay
+mutants --timeout 40 --cargo-arg=--lib -- -- --skip large_log --skip damaged

@@ -4,7 +4,9 @@
 use crate::command::spec::CommandSpec;
 use crate::command::table::COMMANDS;
 use crate::limit::Limiter;
+use crate::model::algorithms::State;
 use crate::model::gen::START_US;
+use crate::model::numbers::ceil;
 use crate::model::{same_error, Model, Reply};
 use crate::policy;
 use crate::server::{config, Call, Entry, Item, Store};
@@ -135,6 +137,9 @@ impl Pair {
         if !agrees(&expected, &reply) {
             panic!("{}", self.tell(&format!("another reply, expected {expected:?}")));
         }
+        if spec.name == "rl.inspect" && words.len() == 2 {
+            self.inspected(&words[1], &reply);
+        }
         self.waits = waits(&reply);
         let wrote = !sent.is_empty();
         // What the model does not answer changes nothing.
@@ -197,6 +202,40 @@ impl Pair {
         let ttl = at - self.now.div_euclid(1000);
         let fits = ttl >= least && (ttl <= most || self.stepped);
         assert!(fits, "{}", self.tell(&format!("TTL {ttl}, not {least} to {most}")));
+    }
+
+    /// The reply of RL.INSPECT, which the model itself does not answer.
+    fn inspected(&self, name: &[u8], reply: &[Item]) {
+        if self.model.foreign.contains_key(name) {
+            return;
+        }
+        let key = self.model.keys.get(name);
+        let rules = key.map_or(&[][..], |key| &key.rules[..key.len_at(self.now)]);
+        let field = |name: &str| {
+            let is = |item: &Item| *item == Item::Bytes(name.into());
+            let pairs = reply.windows(2).filter(move |pair| is(&pair[0]));
+            pairs.map(|pair| pair[1].clone()).collect::<Vec<_>>()
+        };
+        let int = |n: i64| Item::Int(n);
+        let seen: Vec<_> = rules.iter().map(|rule| rule.seen(self.now)).collect();
+        let (mut used, mut cut_off) = (Vec::new(), Vec::new());
+        for rule in &seen {
+            used.push(int(match &rule.state {
+                State::Fresh => 0,
+                State::Used { used, .. } => ceil(used),
+                State::Log(entries) => entries.iter().map(|entry| entry.cost).sum(),
+                State::Count { count, .. } => *count,
+            }));
+            match &rule.state {
+                State::Used { cut, .. } if ceil(cut) > 0 => cut_off.push(int(ceil(cut))),
+                _ => {}
+            }
+        }
+        let remaining: Vec<_> = seen.iter().map(|rule| int(rule.remaining())).collect();
+        let reset: Vec<_> = seen.iter().map(|rule| int(rule.reset_ms(self.now))).collect();
+        let got = ["used", "cut_off", "remaining", "reset_after_ms"].map(field);
+        let expected = [used, cut_off, remaining, reset];
+        assert_eq!(got, expected, "{}", self.tell("inspected"));
     }
 
     fn tell(&self, what: &str) -> String {
