@@ -35,11 +35,9 @@ impl Pair {
     /// No keys and no policies; the largest log as given.
     pub fn new(max_log: u64) -> Self {
         policy::clear();
-        config::set_slide_max_log(max_log);
         let mut model = Model::new();
-        model.slide_max_log = max_log.cast_signed();
         model.max_policies = config::max_policies() as usize;
-        Self {
+        let mut pair = Self {
             primary: Rc::default(),
             replica: Rc::default(),
             model,
@@ -47,7 +45,15 @@ impl Pair {
             stepped: false,
             waits: Vec::new(),
             said: Vec::new(),
-        }
+        };
+        pair.set_max_log(max_log);
+        pair
+    }
+
+    /// CONFIG SET rl.slide-max-log.
+    pub fn set_max_log(&mut self, most: u64) {
+        config::set_slide_max_log(most);
+        self.model.slide_max_log = most.cast_signed();
     }
 
     /// Moves the clock, within centuries.
@@ -204,7 +210,7 @@ impl Pair {
         assert!(fits, "{}", self.tell(&format!("TTL {ttl}, not {least} to {most}")));
     }
 
-    /// The reply of RL.INSPECT, which the model itself does not answer.
+    /// The numbers of RL.INSPECT, which the model itself does not answer.
     fn inspected(&self, name: &[u8], reply: &[Item]) {
         if self.model.foreign.contains_key(name) {
             return;

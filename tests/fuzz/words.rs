@@ -6,6 +6,7 @@
 //!   EXPIRE      keys whose TTL is over go
 //!   RELOAD      all values are saved and loaded
 //!   REWRITE     the replica starts anew from whole states
+//!   MAXLOG 5    what CONFIG SET rl.slide-max-log does
 //! ```
 
 use crate::pair::Pair;
@@ -30,6 +31,9 @@ pub fn run(data: &[u8]) {
                 }
                 _ => drop(pair.call(&words)),
             },
+            [most, n] if most == b"MAXLOG" => {
+                pair.set_max_log(number(n).unwrap_or(0).clamp(1, 1000).unsigned_abs());
+            }
             [del, key] if del == b"DEL" => pair.delete(key),
             [set, key] if set == b"SET" => pair.set_string(key),
             _ => drop(pair.call(&words)),
