@@ -38,7 +38,7 @@ fn replay(target: &str, code: fn(&[u8])) {
     for (path, input) in &corpus {
         run(code, input, &path.display().to_string());
     }
-    let runs = std::env::var("RL_FUZZ_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
+    let runs = std::env::var("RL_FUZZ_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
     let mut rng = StdRng::seed_from_u64(1);
     for number in 0..runs {
         let (one, two) = (corpus.choose(&mut rng).unwrap(), corpus.choose(&mut rng).unwrap());
