@@ -246,7 +246,9 @@ impl Table {
     fn replace(&mut self, bytes: &[u8]) -> bool {
         let mut new = Self::new();
         let mut from = Reader(bytes);
-        let (Some(version), Some(count)) = (from.u64(), from.size()) else { return false };
+        let (Some(version), Some(count)) = (decode_version(&mut from), from.size()) else {
+            return false;
+        };
         for _ in 0..count {
             let Some((name, rules, shadow, own)) = decode_policy(&mut from) else { return false };
             new.put(name, rules, shadow, own);
@@ -294,6 +296,11 @@ fn decode_name<'a>(from: &mut Reader<'a>) -> Option<&'a [u8]> {
     from.take(len).filter(|name| is_name(name))
 }
 
+/// A version that leaves room: after the largest number there is, no edit could be told from the one before.
+fn decode_version(from: &mut Reader<'_>) -> Option<u64> {
+    from.u64().filter(|version| *version <= u64::MAX / 4)
+}
+
 fn decode_policy<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], Vec<Rule>, bool, u64)> {
     let name = decode_name(from)?;
     let shadow = match from.byte()? {
@@ -301,7 +308,7 @@ fn decode_policy<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], Vec<Rule>, bool
         1 => true,
         _ => return None,
     };
-    let version = from.u64()?;
+    let version = decode_version(from)?;
     let list = codec::read_list(from)?;
     let slots = list.slots.all();
     let bare = list.asked == slots.len() && list.trail.names.is_empty();
@@ -419,6 +426,24 @@ mod tests {
             [&[][..], &[0], &[4], &[OP_SET], &[OP_DELETE, 1, b'/'], &[OP_DELETE, 0], &[0xff; 40]]
         {
             assert!(!copy.apply(bad), "{bad:?}");
+        }
+        // A version after which no edit could be told from the one before.
+        for (largest, taken) in [(u64::MAX / 4, true), (u64::MAX / 4 + 1, false)] {
+            let source = Table { version: largest, ..Table::new() };
+            let mut whole = Bytes::default();
+            whole.byte(OP_ALL);
+            source.encode(&mut whole);
+            let mut one = Bytes::default();
+            one.byte(OP_SET);
+            let (rules, counters) = (rules(), Arc::default());
+            let policy = Policy { rules, shadow: false, version: largest, counters };
+            encode_policy(b"a", &policy, &mut one);
+            for bytes in [one, whole] {
+                let mut copy = Table::new();
+                assert_eq!(copy.apply(bytes.as_slice()), taken);
+                changed(copy.set(b"b", &[fixed(1)], false, 9));
+                assert_eq!(copy.version, if taken { largest + 1 } else { 1 });
+            }
         }
         assert_eq!(picture(&copy), before);
     }

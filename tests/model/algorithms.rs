@@ -277,9 +277,17 @@ impl Rule {
                 let total: i64 = entries.iter().map(|e| e.cost).sum();
                 let cost = cost.min(MAX_COUNT - total);
                 let at_ms = Self::place(&self.settings, ms_up(now_us));
-                // READING: every charge is an entry of its own, also when
-                // another one has the same stamp (it matters here only).
-                if blocks.is_none() && entries.len() as i64 >= max_log.max(*limit) {
+                // READING: charges of one stamp are one entry, also when a repair has
+                // brought them together (it matters here only).
+                let mut stamps: Vec<i64> = entries.iter().map(|e| e.at_ms).collect();
+                stamps.dedup();
+                let full = blocks.is_none() && stamps.len() as i64 >= max_log.max(*limit);
+                if full && !stamps.contains(&at_ms) {
+                    // The newest entry moves as a whole.
+                    let last_ms = stamps.last().copied().expect("not empty");
+                    for entry in entries.iter_mut().filter(|e| e.at_ms == last_ms) {
+                        entry.at_ms = at_ms;
+                    }
                     let newest = entries.last_mut().expect("not empty");
                     newest.cost += cost;
                     newest.at_ms = at_ms;

@@ -31,6 +31,8 @@ pub enum RawRule<'a> {
 pub struct RawTail<'a> {
     pub force: bool,
     pub age: Option<&'a [u8]>,
+    /// AGE stands behind COST.
+    pub age_last: bool,
     pub costs: Option<Vec<&'a [u8]>>,
     pub shadow: bool,
 }
@@ -116,6 +118,7 @@ pub fn raw_tail<'a>(mut words: &[&'a [u8]], allowed: Allowed) -> Res<RawTail<'a>
         } else if is(word, "SHADOW") && allowed.shadow && !tail.shadow {
             tail.shadow = true;
         } else if is(word, "AGE") && allowed.age && tail.age.is_none() {
+            tail.age_last = tail.costs.is_some();
             tail.age = Some(*words.first().ok_or_else(syntax)?);
             words = &words[1..];
         } else if is(word, "COST") && allowed.cost && tail.costs.is_none() {

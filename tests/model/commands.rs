@@ -147,8 +147,10 @@ impl Model {
         }
         let allowed = Allowed { age: true, cost: true, cost_list: true, ..Default::default() };
         let tail = args::raw_tail(&args[2..], allowed)?;
+        // READING: of two wrong options the first one is told.
+        let early = if tail.age_last { args::costs(&tail.costs)? } else { Vec::new() };
         let age_ms = tail.age.map(|w| args::duration("age", w)).transpose()?;
-        let costs = args::costs(&tail.costs)?;
+        let costs = if tail.age_last { early } else { args::costs(&tail.costs)? };
         self.check_type(args[1])?;
         let Some(key) = self.keys.get(args[1]) else {
             return Ok(Reply::Null);
