@@ -25,7 +25,8 @@ pub(crate) struct Asks {
 }
 
 impl Asks {
-    const fn empty(force: bool) -> Self {
+    /// Nothing yet.
+    pub(crate) const fn empty(force: bool) -> Self {
         Self { asks: Few::none(), names: None, policies: Vec::new(), force, plain: false }
     }
 
@@ -34,33 +35,32 @@ impl Asks {
         Self { asks: Few::one(ask), plain: true, ..Self::empty(force) }
     }
 
-    /// The rules of RL.CHARGE, at least one.
-    pub(crate) fn list(
+    /// Takes the rules and costs of RL.CHARGE, at least one rule.
+    pub(crate) fn read(
+        &mut self,
         call: &Call,
         shape: &Shape,
         log_ok: impl Fn(usize, &Rule) -> bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<(), Error> {
         if shape.rule_count() == 0 {
             return Err(Error::Syntax);
         }
-        let mut asks = Self::empty(shape.force());
         let max_log = config::slide_max_log();
         let costs = if shape.names_policy() {
             let given = shape.rules(call, max_log, log_ok)?;
             let costs = shape.costs(call, Argument::NoCost)?;
-            asks.unfold(call, given.all())?;
+            self.unfold(call, given.all())?;
             costs
         } else {
-            let mut push = |rule| asks.asks.push(Ask { rule, cost: 1, shadow: false });
+            let mut push = |rule| self.asks.push(Ask { rule, cost: 1, shadow: false });
             shape.each_rule(call, max_log, log_ok, |given| {
                 given.rule().into_iter().for_each(&mut push)
             })?;
             let costs = shape.costs(call, Argument::NoCost)?;
-            rules_fit(asks.asks.len())?;
+            rules_fit(self.asks.len())?;
             costs
         };
-        asks.deal(&mut costs.all().iter().copied(), costs.len())?;
-        Ok(asks)
+        self.deal(&mut costs.all().iter().copied(), costs.len())
     }
 
     /// The rules that a key keeps, for a peek without any.

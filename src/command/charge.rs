@@ -12,9 +12,9 @@ use super::effect;
 use super::error::{Argument, Error};
 use super::reply;
 use crate::limit::bytes::Bytes;
-use crate::limit::few::Few;
 use crate::limit::layers::Refusal;
 use crate::limit::solo::{self, Solo};
+use crate::limit::steady::Steady;
 use crate::limit::{decide, Algorithm, Ask, Decision, Micros, Row, Rule};
 use crate::server::{config, Access, Call, Key, Opened};
 use crate::{stats, top};
@@ -63,8 +63,8 @@ pub(super) fn one_rule(call: &Call, ask: Ask, force: bool) -> Result<(Row, u64),
         return Ok(carry_out(call, key, &ask, &solo, now));
     }
     drop(key);
-    let (rows, jitter) = one_key(call, &Asks::one(ask, force))?;
-    rows.all().first().map(|row| (*row, jitter)).ok_or(Error::Bug)
+    let first = |rows: &[Row], jitter| rows.first().map(|row| (*row, jitter));
+    one_key(call, &Asks::one(ask, force), first)?.ok_or(Error::Bug)
 }
 
 /// What a decision of one rule does.
@@ -86,12 +86,16 @@ fn carry_out(call: &Call, mut key: Key<'_>, ask: &Ask, solo: &Solo, now: Micros)
 }
 
 pub(crate) fn charge(call: &Call) {
-    let asks = Shape::list(call, 2, Grammar::CHARGE)
-        .and_then(|shape| Asks::list(call, &shape, |i, rule| is_kept(call, 1, i, rule)));
-    match asks.and_then(|asks| one_key(call, &asks)) {
-        Ok((rows, jitter)) => reply::layers(call, rows.all(), jitter),
-        Err(error) => error.answer(call),
+    if let Err(error) = charge_list(call) {
+        error.answer(call);
     }
+}
+
+fn charge_list(call: &Call) -> Result<(), Error> {
+    let shape = Shape::list(call, 2, Grammar::CHARGE)?;
+    let mut asks = Asks::empty(shape.force());
+    asks.read(call, &shape, |i, rule| is_kept(call, 1, i, rule))?;
+    one_key(call, &asks, |rows, jitter| reply::layers(call, rows, jitter))
 }
 
 /// Whether the key of word `at` keeps exactly this rule at this position. Opened for writing,
@@ -122,15 +126,32 @@ pub(super) fn decide_on<'k, 'a>(
     })
 }
 
-pub(super) fn one_key(call: &Call, asks: &Asks) -> Result<(Few<Row>, u64), Error> {
+/// Charges one key; `answer` gets the rows and the jitter of the wait.
+pub(super) fn one_key<T>(
+    call: &Call,
+    asks: &Asks,
+    answer: impl FnOnce(&[Row], u64) -> T,
+) -> Result<T, Error> {
     let now = call.now();
     let mut key = call.open_write(1);
     if let (Some(ask), true) = (asks.single(), key.opened() != Opened::Foreign) {
         let max_log = config::slide_max_log();
         if let Some(solo) = solo::decide(key.value(), ask, asks.force(), max_log, now) {
             let (row, jitter) = carry_out(call, key, ask, &solo, now);
-            return Ok((Few::one(row), jitter));
+            return Ok(answer(&[row], jitter));
         }
+    }
+    let mut steady = Steady::new(asks.request(), now);
+    if steady.decide(key.value()).is_some() {
+        if steady.charges() {
+            let blob = effect::store_steady(&mut key, &steady, now);
+            drop(key);
+            effect::publish(call, 1, &blob, Some(CHARGED));
+        } else {
+            drop(key);
+        }
+        let rows = steady.rows.all();
+        return Ok(answer(rows, decided(call, asks, rows, steady.pass)));
     }
     let decision = decide_on(&key, asks, now)?;
     let pass = decision.passes();
@@ -143,11 +164,16 @@ pub(super) fn one_key(call: &Call, asks: &Asks) -> Result<(Few<Row>, u64), Error
     } else {
         drop(key);
     }
-    asks.count(rows.all(), pass);
+    Ok(answer(rows.all(), decided(call, asks, rows.all(), pass)))
+}
+
+/// Counts a decided call on one key; answers the jitter of its wait.
+fn decided(call: &Call, asks: &Asks, rows: &[Row], pass: bool) -> u64 {
+    asks.count(rows, pass);
     if !pass {
         denied(call, 1);
     }
-    Ok((rows, jitter(pass)))
+    jitter(pass)
 }
 
 /// Notes a key whose own live rule denied.

@@ -3,6 +3,7 @@
 
 use crate::limit::bytes::Bytes;
 use crate::limit::solo::SoloWrite;
+use crate::limit::steady::Steady;
 use crate::limit::time::{ceil_ms, floor_ms, Micros, Millis};
 use crate::limit::write::Write;
 use crate::server::{Call, Key};
@@ -49,6 +50,21 @@ pub(crate) fn store_solo(key: &mut Key<'_>, write: &SoloWrite, now: Micros) -> B
         key.set_expire_at(at);
     }
     count(write.changed, write.repaired);
+    blob
+}
+
+/// The same for a list of rules that the key keeps as they are.
+pub(crate) fn store_steady(key: &mut Key<'_>, steady: &Steady<'_>, now: Micros) -> Bytes {
+    let full = || steady.full_reset_ms();
+    let slack = || steady.slack_ms();
+    let expire_at = renewed(key.expire_at(), steady.reset_ms(), full, slack, now);
+    let mut blob = Bytes::default();
+    if let Some(limiter) = key.value_mut() {
+        steady.apply(limiter, expire_at, &mut blob);
+    }
+    if let Some(at) = expire_at {
+        key.set_expire_at(at);
+    }
     blob
 }
 

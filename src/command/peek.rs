@@ -23,7 +23,8 @@ fn look(call: &Call) -> Result<(), Error> {
     let shape = Shape::list(call, 2, Grammar::PEEK)?;
     if shape.rule_count() > 0 {
         let kept = |i: usize, rule: &Rule| keeps(call, &call.open_read(1), i, rule);
-        let asks = Asks::list(call, &shape, kept)?;
+        let mut asks = Asks::empty(false);
+        asks.read(call, &shape, kept)?;
         return show(call, &call.open_read(1), &asks);
     }
     let costs = shape.costs(call, Argument::NoCost)?;

@@ -9,7 +9,7 @@ use super::level::Level;
 use super::log::Log;
 use super::slide::{self, Edit, Seen};
 use super::time::Micros;
-use super::{leaky, token, Fixed, Rule, Wait};
+use super::{leaky, token, Fixed, Row, Rule, Wait};
 
 /// What a rule's state amounts to at one moment, under the settings it is read with.
 #[derive(Clone, Debug)]
@@ -143,6 +143,25 @@ impl Rule {
         }
     }
 
+    /// What the reply shows of the rule.
+    #[inline]
+    pub(super) fn row(
+        &self,
+        base: &Base,
+        log: &Log,
+        (wait, shadow): (Wait, bool),
+        taken: Taken,
+        now: Micros,
+    ) -> Row {
+        let (remaining, reset_ms) = if taken.cost > 0 {
+            self.charged(base, log, taken.cost, now)
+        } else {
+            self.standing(base, log, now)
+        };
+        let delay_ms = if taken.delayed { self.delay_ms(base) } else { 0 };
+        Row { wait, remaining, reset_ms, limit: self.limit(), delay_ms, shadow }
+    }
+
     /// What is stored when `cost` is charged, or, for a cost of 0, when the state as it was read is
     /// stored. `kept` are the settings of the log that was there.
     #[inline]
@@ -175,6 +194,15 @@ impl Rule {
             (_, Base::Fresh | Base::Log(_)) => Next::Small(State::Fresh),
         }
     }
+}
+
+/// What a call takes of a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// The cost that is charged; 0 shows the rule as it stands.
+    pub cost: u64,
+    /// The caller waits before it goes ahead.
+    pub delayed: bool,
 }
 
 /// A cost to be stored.

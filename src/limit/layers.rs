@@ -11,7 +11,7 @@
 //! `Decision::write` prepares what is stored, and only what changed: the states that the reply
 //! shows are the states that are stored.
 
-use super::algorithm::Charge;
+use super::algorithm::{Charge, Taken};
 use super::codec::{self, Trail};
 use super::few::Few;
 use super::limiter::Limiter;
@@ -196,14 +196,10 @@ impl<'r> Decision<'_, 'r> {
     pub fn rows(&self, pass: bool, charge: bool) -> impl Iterator<Item = Row> + '_ {
         self.asked_for().map(move |(position, ask)| {
             let taken = pass && ask.wait == Wait::Now && ask.cost > 0;
-            let (remaining, reset_ms) = if taken && charge {
-                position.charged(self.logs(), ask.cost, self.now)
-            } else {
-                position.standing(self.logs(), self.now)
-            };
-            let delay_ms = if taken && !self.request.force { position.delay_ms() } else { 0 };
-            let limit = position.rule.limit();
-            Row { wait: ask.wait, remaining, reset_ms, limit, delay_ms, shadow: ask.shadow }
+            let cost = if taken && charge { ask.cost } else { 0 };
+            let taken = Taken { cost, delayed: taken && !self.request.force };
+            let (rule, log) = (&position.rule, position.log(self.logs()));
+            rule.row(&position.base, log, (ask.wait, ask.shadow), taken, self.now)
         })
     }
 

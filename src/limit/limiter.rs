@@ -3,7 +3,14 @@
 //! The states lie in memory as the very bytes that travel to replicas (see `codec`), because a
 //! limiter's cost is its allocations, and how many of them a call has to visit: the common limiter,
 //! one TOKEN, LEAKY or FIXED rule, fits into 32 bytes without a second block. Only the logs of SLIDE
-//! rules live beside the bytes; one log with few bytes goes without a list of logs.
+//! rules live beside the bytes.
+//!
+//! ```text
+//!   Small   bytes                          one rule without a log
+//!   Logged  bytes, log ─▶ Log              one SLIDE rule
+//!   Listed  ─▶ bytes, Log                  a few rules, one of them SLIDE or none
+//!   Large   ─▶ bytes ─▶, logs ─▶ Log...    whatever else there is
+//! ```
 
 use super::change;
 use super::codec::{self, List};
@@ -14,18 +21,37 @@ const INLINE: usize = 30;
 /// Bytes that fit beside those and a log: more than any single SLIDE rule takes.
 const INLINE_LOGGED: usize = 22;
 
+/// Bytes that fit into one block with a log: those of three or four rules.
+const INLINE_LISTED: usize = 71;
+
 /// The value of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Limiter(Repr);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl PartialEq for Limiter {
+    fn eq(&self, other: &Self) -> bool {
+        self.packed() == other.packed() && self.logs() == other.logs()
+    }
+}
+
+impl Eq for Limiter {}
+
+#[derive(Clone, Debug)]
 enum Repr {
     Small { len: u8, bytes: [u8; INLINE] },
     Logged { len: u8, bytes: [u8; INLINE_LOGGED], log: Box<Log> },
+    Listed(Box<Listed>),
     Large(Box<Large>),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug)]
+struct Listed {
+    len: u8,
+    bytes: [u8; INLINE_LISTED],
+    log: Option<Log>,
+}
+
+#[derive(Clone, Debug)]
 struct Large {
     packed: Vec<u8>,
     logs: Vec<Log>,
@@ -36,19 +62,24 @@ impl Limiter {
     /// there is no log and the bytes are few.
     #[must_use]
     pub(super) fn new(packed: &[u8], mut logs: Vec<Log>) -> Self {
-        if !is_large(packed, &logs) {
-            let few = match logs.pop() {
-                None => inline(packed).map(|(len, bytes)| Repr::Small { len, bytes }),
-                Some(log) => {
-                    let log = Box::new(log);
-                    inline(packed).map(|(len, bytes)| Repr::Logged { len, bytes, log })
-                }
-            };
-            if let Some(few) = few {
-                return Self(few);
+        let form = Form::of(packed, &logs);
+        let inlined = match (form, logs.pop()) {
+            (Form::Small, _) => inline(packed).map(|(len, bytes)| Repr::Small { len, bytes }),
+            (Form::Logged, Some(log)) => {
+                let log = Box::new(log);
+                inline(packed).map(|(len, bytes)| Repr::Logged { len, bytes, log })
             }
-        }
-        Self(Repr::Large(Box::new(Large { packed: packed.to_vec(), logs })))
+            (Form::Listed, log) => inline(packed)
+                .map(|(len, bytes)| Repr::Listed(Box::new(Listed { len, bytes, log }))),
+            (_, log) => {
+                logs.extend(log);
+                None
+            }
+        };
+        Self(
+            inlined
+                .unwrap_or_else(|| Repr::Large(Box::new(Large { packed: packed.to_vec(), logs }))),
+        )
     }
 
     /// The rules and states; `None` only if memory was damaged.
@@ -62,6 +93,9 @@ impl Limiter {
         match &self.0 {
             Repr::Small { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or(bytes),
             Repr::Logged { len, bytes, .. } => bytes.get(..usize::from(*len)).unwrap_or(bytes),
+            Repr::Listed(listed) => {
+                listed.bytes.get(..usize::from(listed.len)).unwrap_or(&listed.bytes)
+            }
             Repr::Large(large) => &large.packed,
         }
     }
@@ -73,24 +107,28 @@ impl Limiter {
         match &self.0 {
             Repr::Small { .. } => &[],
             Repr::Logged { log, .. } => std::slice::from_ref(log),
+            Repr::Listed(listed) => listed.log.as_slice(),
             Repr::Large(large) => &large.logs,
         }
     }
 
-    /// The first log, to be changed in place.
+    /// The log of this number, to be changed in place.
     #[inline]
-    pub(super) fn log_mut(&mut self) -> Option<&mut Log> {
+    pub(super) fn log_mut(&mut self, number: usize) -> Option<&mut Log> {
         match &mut self.0 {
             Repr::Small { .. } => None,
-            Repr::Logged { log, .. } => Some(log),
-            Repr::Large(large) => large.logs.first_mut(),
+            Repr::Logged { log, .. } => std::slice::from_mut(&mut **log).get_mut(number),
+            Repr::Listed(listed) => listed.log.as_mut_slice().get_mut(number),
+            Repr::Large(large) => large.logs.get_mut(number),
         }
     }
 
     /// Replaces the bytes of a limiter that keeps its logs.
     pub(super) fn set_packed(&mut self, packed: &[u8]) {
-        let logs = self.take_logs();
-        self.put(packed, logs);
+        if !self.fits(Form::of(packed, self.logs())) || !self.replace(packed) {
+            let logs = self.take_logs();
+            *self = Self::new(packed, logs);
+        }
     }
 
     /// Takes the logs out, to be changed and put back with `put`.
@@ -98,21 +136,54 @@ impl Limiter {
         match &mut self.0 {
             Repr::Small { .. } => Vec::new(),
             Repr::Logged { log, .. } => vec![std::mem::take(&mut **log)],
+            Repr::Listed(listed) => listed.log.take().into_iter().collect(),
             Repr::Large(large) => std::mem::take(&mut large.logs),
         }
     }
 
     /// Replaces bytes and logs, in place where they fit.
-    pub(super) fn put(&mut self, packed: &[u8], logs: Vec<Log>) {
-        match &mut self.0 {
-            Repr::Large(large) if is_large(packed, &logs) => {
-                large.logs = logs;
+    pub(super) fn put(&mut self, packed: &[u8], mut logs: Vec<Log>) {
+        if self.fits(Form::of(packed, &logs)) && self.replace(packed) {
+            match &mut self.0 {
+                Repr::Small { .. } => {}
+                Repr::Logged { log, .. } => **log = logs.pop().unwrap_or_default(),
+                Repr::Listed(listed) => listed.log = logs.pop(),
+                Repr::Large(large) => large.logs = logs,
+            }
+        } else {
+            *self = Self::new(packed, logs);
+        }
+    }
+
+    const fn fits(&self, form: Form) -> bool {
+        matches!(
+            (&self.0, form),
+            (Repr::Small { .. }, Form::Small)
+                | (Repr::Logged { .. }, Form::Logged)
+                | (Repr::Listed(_), Form::Listed)
+                | (Repr::Large(_), Form::Large)
+        )
+    }
+
+    /// Replaces the bytes alone; false if there is no room for them.
+    fn replace(&mut self, packed: &[u8]) -> bool {
+        let (len, room) = match &mut self.0 {
+            Repr::Small { len, bytes } => (len, bytes.as_mut_slice()),
+            Repr::Logged { len, bytes, .. } => (len, bytes.as_mut_slice()),
+            Repr::Listed(listed) => (&mut listed.len, listed.bytes.as_mut_slice()),
+            Repr::Large(large) => {
                 large.packed.clear();
                 large.packed.reserve_exact(packed.len());
                 large.packed.extend_from_slice(packed);
+                return true;
             }
-            _ => *self = Self::new(packed, logs),
-        }
+        };
+        let (Some(to), Ok(new)) = (room.get_mut(..packed.len()), u8::try_from(packed.len())) else {
+            return false;
+        };
+        to.copy_from_slice(packed);
+        *len = new;
+        true
     }
 
     /// Bytes on the heap beside the value itself.
@@ -121,6 +192,10 @@ impl Limiter {
         match &self.0 {
             Repr::Small { .. } => 0,
             Repr::Logged { log, .. } => size_of::<Log>().saturating_add(log.heap_bytes()),
+            Repr::Listed(listed) => {
+                let log = listed.log.as_ref().map_or(0, Log::heap_bytes);
+                size_of::<Listed>().saturating_add(log)
+            }
             Repr::Large(large) => {
                 let logs = large.logs.iter().map(Log::heap_bytes).sum::<usize>();
                 size_of::<Large>()
@@ -146,6 +221,9 @@ impl Limiter {
         match &mut self.0 {
             Repr::Small { .. } => {}
             Repr::Logged { log, .. } => log.for_each_block(words),
+            Repr::Listed(listed) => {
+                listed.log.iter_mut().for_each(|log| log.for_each_block(words));
+            }
             Repr::Large(large) => {
                 bytes(&mut large.packed);
                 for log in &mut large.logs {
@@ -156,12 +234,24 @@ impl Limiter {
     }
 }
 
-/// Whether bytes and logs need the large form.
-fn is_large(packed: &[u8], logs: &[Log]) -> bool {
-    match logs {
-        [] => packed.len() > INLINE,
-        [_] => packed.len() > INLINE_LOGGED,
-        _ => true,
+/// Where bytes and logs lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Small,
+    Logged,
+    Listed,
+    Large,
+}
+
+impl Form {
+    /// The smallest one that takes them.
+    const fn of(packed: &[u8], logs: &[Log]) -> Self {
+        match (logs, packed.len()) {
+            ([], 0..=INLINE) => Self::Small,
+            ([_], 0..=INLINE_LOGGED) => Self::Logged,
+            ([] | [_], 0..=INLINE_LISTED) => Self::Listed,
+            _ => Self::Large,
+        }
     }
 }
 

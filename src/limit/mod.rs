@@ -10,7 +10,7 @@
 //!
 //! One file per algorithm: `token` and `leaky` share the exact arithmetic of `level`; `slide` and
 //! `blocks` share the ring of `log`; `fixed` stands alone. `layers` decides lists of rules all or
-//! nothing; `solo` does the same for one rule without a list. `codec` holds the bytes of a stored list, `change` those that travel to replicas.
+//! nothing; `solo` does the same for one rule without a list, and `steady` for a list as the key keeps it. `codec` holds the bytes of a stored list, `change` those that travel to replicas.
 
 mod algorithm;
 pub mod blocks;
@@ -32,6 +32,7 @@ mod proofs;
 pub mod refund;
 pub mod slide;
 pub mod solo;
+pub mod steady;
 pub mod time;
 mod token;
 pub mod write;

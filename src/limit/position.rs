@@ -85,14 +85,6 @@ impl Position {
         self.rule.standing(&self.base, self.log(logs), now)
     }
 
-    pub fn charged(&self, logs: &[Log], cost: u64, now: Micros) -> (u64, u64) {
-        self.rule.charged(&self.base, self.log(logs), cost, now)
-    }
-
-    pub fn delay_ms(&self) -> u64 {
-        self.rule.delay_ms(&self.base)
-    }
-
     /// What is stored here after the call; a cost of 0 charges nothing.
     pub fn next(&self, logs: &[Log], charge: Charge, now: Micros) -> NextSlot {
         if let Some(slot) = &self.kept {

@@ -4,7 +4,7 @@
 //! ever making a list. Whatever is not that simple (several rules, policies, another algorithm) is
 //! left to `layers`, which also knows the errors.
 
-use super::algorithm::{Base, Charge, Next};
+use super::algorithm::{Base, Charge, Next, Taken};
 use super::bytes::Bytes;
 use super::change::{encode_head, LogPart, Totals};
 use super::codec::{self, Slot, State};
@@ -71,10 +71,8 @@ pub fn decide(
     let wait = if force { Wait::Now } else { rule.wait(&base, log, ask.cost, now) };
     let cost = if wait == Wait::Now { ask.cost } else { 0 };
     let charged = cost > 0;
-    let (remaining, reset_ms) =
-        if charged { rule.charged(&base, log, cost, now) } else { rule.standing(&base, log, now) };
-    let delay_ms = if charged && !force { rule.delay_ms(&base) } else { 0 };
-    let row = Row { wait, remaining, reset_ms, limit: rule.limit(), delay_ms, shadow: ask.shadow };
+    let row =
+        rule.row(&base, log, (wait, ask.shadow), Taken { cost, delayed: charged && !force }, now);
     let write = (charged || changed || repaired).then(|| {
         let kept_rule = kept.as_ref().map(|slot| &slot.rule);
         let logged = matches!(kept, Some(Slot { state: State::Log(_), .. }));
@@ -85,7 +83,7 @@ pub fn decide(
             changed,
             repaired,
             charged,
-            reset_ms,
+            reset_ms: row.reset_ms,
         }
     });
     Some(Solo { row, write })
@@ -149,7 +147,7 @@ impl SoloWrite {
         codec::pack_one(out, &Slot { rule: self.rule, state: State::Log(0) });
         let end = out.as_slice().len();
         if let Some(limiter) = limiter {
-            if let Some(log) = limiter.log_mut().filter(|_| self.logged) {
+            if let Some(log) = limiter.log_mut(0).filter(|_| self.logged) {
                 let before = Totals::of(log);
                 edit.apply(log);
                 LogPart::Edited(before, edit).encode(log, out);

@@ -14,6 +14,7 @@ use crate::limit::change::{apply, Applied, Refused};
 use crate::limit::codec::Trail;
 use crate::limit::inspect::{inspect, kept_rules};
 use crate::limit::refund::{refund, standing, Costs};
+use crate::limit::steady::Steady;
 use crate::limit::time::ceil_ms;
 use crate::limit::{decide, solo, Ask, Limiter, Micros, Request};
 use crate::policy;
@@ -161,6 +162,19 @@ fn use_up(limiter: Limiter) {
                 }
             }
         }
+        let mut steady = Steady::new(request, now);
+        let in_place = steady.decide(Some(&limiter)).map(|()| {
+            assert_eq!((steady.rows.all(), steady.pass), (rows.as_slice(), pass), "steady rows");
+            assert_eq!(steady.charges(), write.is_some(), "steady writes");
+            let (mut one, mut replica, mut sent) =
+                (limiter.clone(), limiter.clone(), Bytes::default());
+            if steady.charges() {
+                steady.apply(&mut one, None, &mut sent);
+                let applied = apply(sent.as_slice(), Some(&mut replica)).expect("fits");
+                assert_eq!(applied.limiter, one, "the copy differs");
+            }
+            one
+        });
         if let Some(write) = write {
             let mut replica = limiter.clone();
             let change = write.update(&mut limiter);
@@ -169,6 +183,9 @@ fn use_up(limiter: Limiter) {
             change.encode(&limiter, None, &mut sent);
             let applied = apply(sent.as_slice(), Some(&mut replica)).expect("its own change fits");
             assert_eq!(applied.limiter, limiter, "the copy differs");
+        }
+        if let Some(one) = in_place {
+            assert_eq!(one, limiter, "steady and layers disagree");
         }
         for moment in [None, Some(ceil_ms(now))] {
             let mut limiter = limiter.clone();
