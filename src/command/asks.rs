@@ -138,7 +138,19 @@ impl Asks {
         }
     }
 
-    /// Counts a decided charge of one key.
+    /// The same for as many keys as there are rules, none of them of a policy.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Request<'_>> {
+        let request = self.request();
+        self.asks.all().chunks(1).map(move |asks| Request { asks, ..request })
+    }
+
+    /// As many as there are rules, none of them of a policy.
+    pub(crate) fn split(&self) -> Vec<Self> {
+        let one = |ask: &Ask| Self { asks: Few::one(*ask), ..Self::empty(self.force) };
+        self.asks.all().iter().map(one).collect()
+    }
+
+    /// Counts a decided charge.
     pub(crate) fn count(&self, rows: &[Row], pass: bool) {
         count_all(std::slice::from_ref(self), rows, pass);
     }

@@ -1,29 +1,26 @@
-//! RL.TOKEN, RL.LEAKY, RL.SLIDE, RL.FIXED, RL.CHARGE and RL.MCHARGE.
+//! RL.TOKEN, RL.LEAKY, RL.SLIDE, RL.FIXED and RL.CHARGE.
 //!
 //! ```text
 //!   RL.TOKEN key capacity rate [PER period] [FORCE] [COST n]
 //!   RL.CHARGE key rule [rule ...] [FORCE] [COST n [n ...]]
-//!   RL.MCHARGE numkeys key [key ...] rule [rule ...] [FORCE] [COST n [n ...]]
 //! ```
 
-use super::args::{self, Grammar, Plain, Shape};
-use super::asks::{self, Asks};
+use super::args::{Grammar, Plain, Shape};
+use super::asks::Asks;
 use super::effect;
-use super::error::{Argument, Error};
+use super::error::Error;
 use super::reply;
-use crate::limit::bytes::Bytes;
+use crate::limit::few::{Few, ROOM};
 use crate::limit::layers::Refusal;
 use crate::limit::solo::{self, Solo};
 use crate::limit::steady::Steady;
 use crate::limit::{decide, Algorithm, Ask, Decision, Micros, Row, Rule};
-use crate::server::{config, Access, Call, Key, Opened};
+use crate::server::{config, Call, Key, Opened};
 use crate::{stats, top};
 use std::ffi::CStr;
 
-const CHARGED: &CStr = c"rl.charge";
+pub(super) const CHARGED: &CStr = c"rl.charge";
 const DENIED: &CStr = c"rl.denied";
-/// The most keys of one call.
-const MAX_KEYS: usize = 64;
 
 pub(crate) fn token(call: &Call) {
     plain(call, Algorithm::Token);
@@ -100,7 +97,7 @@ fn charge_list(call: &Call) -> Result<(), Error> {
 
 /// Whether the key of word `at` keeps exactly this rule at this position. Opened for writing,
 /// which counts no miss.
-fn is_kept(call: &Call, at: usize, position: usize, rule: &Rule) -> bool {
+pub(super) fn is_kept(call: &Call, at: usize, position: usize, rule: &Rule) -> bool {
     keeps(call, &call.open_write(at), position, rule)
 }
 
@@ -141,8 +138,10 @@ pub(super) fn one_key<T>(
             return Ok(answer(&[row], jitter));
         }
     }
-    let mut steady = Steady::new(asks.request(), now);
-    if steady.decide(key.value()).is_some() {
+    let mut steady = Steady::<ROOM>::new(asks.request(), now);
+    if let Some(pass) = steady.look(key.value()) {
+        let mut rows = Few::none();
+        steady.settle(key.value(), pass, &mut rows);
         if steady.charges() {
             let blob = effect::store_steady(&mut key, &steady, now);
             drop(key);
@@ -150,8 +149,7 @@ pub(super) fn one_key<T>(
         } else {
             drop(key);
         }
-        let rows = steady.rows.all();
-        return Ok(answer(rows, decided(call, asks, rows, steady.pass)));
+        return Ok(answer(rows.all(), decided(call, asks, rows.all(), pass)));
     }
     let decision = decide_on(&key, asks, now)?;
     let pass = decision.passes();
@@ -177,7 +175,7 @@ fn decided(call: &Call, asks: &Asks, rows: &[Row], pass: bool) -> u64 {
 }
 
 /// Notes a key whose own live rule denied.
-fn denied(call: &Call, at: usize) {
+pub(super) fn denied(call: &Call, at: usize) {
     top::denied(call.db(), call.arg(at));
     if config::notify_denied() {
         call.notify(DENIED, at);
@@ -185,106 +183,9 @@ fn denied(call: &Call, at: usize) {
 }
 
 /// What is added to the first wait of a denied call, to spread a crowd.
-fn jitter(pass: bool) -> u64 {
+pub(super) fn jitter(pass: bool) -> u64 {
     match config::retry_jitter_ms() {
         most if most > 0 && !pass => rand::random_range(0..=most),
         _ => 0,
-    }
-}
-
-/// The word of key `i` of RL.MCHARGE.
-const fn key_word(i: usize) -> usize {
-    i.saturating_add(2)
-}
-
-/// How many keys RL.MCHARGE names: 1 to 64, and as many words must follow.
-fn key_count(call: &Call) -> Result<usize, Error> {
-    let count = args::integer(call.arg(1), 1, MAX_KEYS as u64);
-    let count = count.and_then(|n| usize::try_from(n).ok()).ok_or(Error::of(Argument::NumKeys))?;
-    if count.saturating_add(2) <= call.argc() {
-        Ok(count)
-    } else {
-        Err(Error::Syntax)
-    }
-}
-
-pub(crate) fn mcharge(call: &Call) {
-    if call.is_keys_position_request() {
-        // The server asks where the keys are; key specs alone do not route a call everywhere.
-        for i in 0..key_count(call).unwrap_or(0) {
-            call.key_at(key_word(i), Access::Update);
-        }
-        return;
-    }
-    match many_keys(call) {
-        Ok((rows, jitter)) => reply::layers(call, &rows, jitter),
-        Err(error) => error.answer(call),
-    }
-}
-
-fn many_keys(call: &Call) -> Result<(Vec<Row>, u64), Error> {
-    let keys = key_count(call)?;
-    let shape = Shape::list(call, key_word(keys), Grammar::CHARGE)?;
-    if shape.rule_count() != keys {
-        return Err(Error::of(Argument::NumKeys));
-    }
-    let is_kept = |i: usize, rule: &Rule| is_kept(call, key_word(i), 0, rule);
-    let asks = asks::per_key(call, &shape, is_kept)?;
-    no_repeated_key(call, keys)?;
-    let now = call.now();
-    let mut open: Vec<_> = (0..keys).map(|i| call.open_write(key_word(i))).collect();
-    if open.iter().any(|key| key.opened() == Opened::Foreign) {
-        return Err(Error::WrongType);
-    }
-    let mut decisions = Vec::with_capacity(keys);
-    for (key, asks) in open.iter().zip(&asks) {
-        decisions.push(decide_on(key, asks, now)?);
-    }
-    let pass = decisions.iter().all(Decision::passes);
-    let rows: Vec<Row> = decisions.iter().flat_map(|d| d.rows(pass, true)).collect();
-    let deniers: Vec<usize> = (0..keys)
-        .filter(|i| decisions.get(*i).is_some_and(|d| !d.passes()))
-        .map(key_word)
-        .collect();
-    let writes: Vec<_> = decisions.iter().map(|d| d.write(pass)).collect();
-    drop(decisions);
-    let mut changes: Vec<(usize, Bytes, bool)> = Vec::with_capacity(keys);
-    for (i, (key, write)) in open.iter_mut().zip(&writes).enumerate() {
-        if let Some(write) = write {
-            let blob = effect::store(key, write, now);
-            changes.push((key_word(i), blob, write.charged));
-        }
-    }
-    drop(open);
-    publish_all(call, &changes);
-    asks::count_all(&asks, &rows, pass);
-    for at in deniers {
-        denied(call, at);
-    }
-    Ok((rows, jitter(pass)))
-}
-
-/// All changes as one command in the stream.
-fn publish_all(call: &Call, changes: &[(usize, Bytes, bool)]) {
-    for (at, ..) in changes {
-        call.signal_modified(*at);
-    }
-    let blobs: Vec<_> = changes.iter().map(|(at, blob, _)| (*at, blob.as_slice())).collect();
-    call.replicate_many(&blobs);
-    for (at, _, charged) in changes {
-        if *charged {
-            call.notify(CHARGED, *at);
-        }
-    }
-}
-
-fn no_repeated_key(call: &Call, keys: usize) -> Result<(), Error> {
-    let mut names: Vec<&[u8]> = (0..keys).map(|i| call.arg(key_word(i))).collect();
-    names.sort_unstable();
-    let repeated = names.windows(2).any(|pair| matches!(pair, [a, b] if a == b));
-    if repeated {
-        Err(Error::of(Argument::RepeatedKey))
-    } else {
-        Ok(())
     }
 }

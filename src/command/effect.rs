@@ -54,10 +54,14 @@ pub(crate) fn store_solo(key: &mut Key<'_>, write: &SoloWrite, now: Micros) -> B
 }
 
 /// The same for a list of rules that the key keeps as they are.
-pub(crate) fn store_steady(key: &mut Key<'_>, steady: &Steady<'_>, now: Micros) -> Bytes {
+pub(crate) fn store_steady<const N: usize>(
+    key: &mut Key<'_>,
+    steady: &Steady<'_, N>,
+    now: Micros,
+) -> Bytes {
     let full = || steady.full_reset_ms();
     let slack = || steady.slack_ms();
-    let expire_at = renewed(key.expire_at(), steady.reset_ms(), full, slack, now);
+    let expire_at = renewed(key.expire_at(), steady.reset_ms, full, slack, now);
     let mut blob = Bytes::default();
     if let Some(limiter) = key.value_mut() {
         steady.apply(limiter, expire_at, &mut blob);

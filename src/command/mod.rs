@@ -11,6 +11,7 @@ mod effect;
 mod error;
 mod inspect;
 mod internal;
+mod mcharge;
 mod peek;
 mod policy;
 mod refund;

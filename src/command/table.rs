@@ -1,7 +1,7 @@
 //! All commands as data: what the server, its access control and `redis-cli` know of them.
 
 use super::spec::{Arg, CommandSpec, Keys, BASE};
-use super::{charge, inspect, internal, peek, policy, refund, throttle, top};
+use super::{charge, inspect, internal, mcharge, peek, policy, refund, throttle, top};
 use crate::server::{Access, Handler};
 
 /// A command on one limiter of one rule.
@@ -81,7 +81,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "rl.mcharge",
-        handler: Some(Handler::of(charge::mcharge)),
+        handler: Some(Handler::of(mcharge::mcharge)),
         flags: "write deny-oom getkeys-api",
         arity: -5,
         keys: Keys::Counted(Access::Update),

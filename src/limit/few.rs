@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// So many have room in the list itself.
-const ROOM: usize = 4;
+pub const ROOM: usize = 4;
 
 /// A few items: a list of rules is mostly short, and then costs no allocation.
 #[derive(Clone)]

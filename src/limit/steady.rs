@@ -15,19 +15,16 @@ use super::log::{self, Log};
 use super::time::{Micros, Millis};
 use super::{Row, Rule, Wait};
 
-/// So many rules at most.
-const ROOM: usize = 4;
-
-/// A call decided, not yet written.
+/// A call of at most `N` rules on one key: made, looked at, settled, and then applied.
 #[derive(Clone, Debug)]
-pub struct Steady<'r> {
-    held: [Option<Held>; ROOM],
+pub struct Steady<'r, const N: usize> {
+    held: [Option<Held>; N],
     request: Request<'r>,
     now: Micros,
-    /// Whether every live rule lets the call pass.
-    pub pass: bool,
-    /// What the reply shows, one row per rule.
-    pub rows: Few<Row>,
+    /// Whether the whole call passes.
+    pass: bool,
+    /// Milliseconds until every rule is as good as new.
+    pub reset_ms: u64,
 }
 
 /// What the key holds of one rule.
@@ -46,20 +43,20 @@ fn log_of<'a>(state: &State, logs: &'a [Log]) -> &'a Log {
     }
 }
 
-impl<'r> Steady<'r> {
+impl<'r, const N: usize> Steady<'r, N> {
     /// A call to be decided.
     #[must_use]
     pub const fn new(request: Request<'r>, now: Micros) -> Self {
-        Self { held: [const { None }; ROOM], request, now, pass: true, rows: Few::none() }
+        Self { held: [const { None }; N], request, now, pass: false, reset_ms: 0 }
     }
 
-    /// Decides the call on what the key holds; `None` if that is not this simple.
+    /// Whether what the key holds lets the call pass; `None` if that is not this simple.
     #[inline]
-    pub fn decide(&mut self, limiter: Option<&Limiter>) -> Option<()> {
+    pub fn look(&mut self, limiter: Option<&Limiter>) -> Option<bool> {
         let limiter = limiter?;
         let (logs, asks) = (limiter.logs(), self.request.asks);
         let mut places = self.held.iter_mut().zip(asks);
-        let (mut count, mut live) = (0_usize, false);
+        let (mut count, mut live, mut pass) = (0_usize, false, true);
         let (asked, trail) = codec::unpack_each(limiter.packed(), |slot| {
             let (place, ask) = places.next()?;
             let log = log_of(&slot.state, logs);
@@ -74,13 +71,13 @@ impl<'r> Steady<'r> {
                 ask.rule.wait(&base, log, ask.cost, self.now)
             };
             live |= !base.is_fresh();
-            self.pass &= ask.shadow || wait == Wait::Now;
+            pass &= ask.shadow || wait == Wait::Now;
             count = count.saturating_add(1);
             *place = Some(Held { state: slot.state, base, wait });
             Some(())
         })?;
         let whole = count == asks.len() && asked == count && trail == self.request.trail;
-        (whole && live).then(|| self.show(logs))
+        (whole && live).then_some(pass)
     }
 
     /// What is charged to a rule.
@@ -92,14 +89,22 @@ impl<'r> Steady<'r> {
         }
     }
 
-    fn show(&mut self, logs: &[Log]) {
+    /// Settles whether the whole call passes, other keys considered; what the reply shows goes to
+    /// `rows`.
+    pub fn settle(&mut self, limiter: Option<&Limiter>, pass: bool, rows: &mut Few<Row>) {
+        self.pass = pass;
+        let logs = limiter.map_or(&[] as &[Log], Limiter::logs);
+        let mut reset_ms = 0;
         for (held, ask) in self.held.iter().flatten().zip(self.request.asks) {
             let (rule, log) = (&ask.rule, log_of(&held.state, logs));
             let cost = self.cost(held, ask.cost);
             let taken = Taken { cost, delayed: cost > 0 && !self.request.force };
             let verdict = (held.wait, ask.shadow);
-            self.rows.push(rule.row(&held.base, log, verdict, taken, self.now));
+            let row = rule.row(&held.base, log, verdict, taken, self.now);
+            reset_ms = row.reset_ms.max(reset_ms);
+            rows.push(row);
         }
+        self.reset_ms = reset_ms;
     }
 
     /// Whether the call charges anything; else it writes nothing.
@@ -109,13 +114,7 @@ impl<'r> Steady<'r> {
         asks.any(|(held, ask)| self.cost(held, ask.cost) > 0)
     }
 
-    /// Milliseconds until every rule is as good as new.
-    #[must_use]
-    pub fn reset_ms(&self) -> u64 {
-        self.rows.all().iter().map(|row| row.reset_ms).max().unwrap_or(0)
-    }
-
-    /// The same of a limiter of which everything is used.
+    /// Milliseconds until a limiter of which everything is used is as good as new.
     #[must_use]
     pub fn full_reset_ms(&self) -> u64 {
         self.request.asks.iter().map(|ask| ask.rule.full_reset_ms()).max().unwrap_or(0)

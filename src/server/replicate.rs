@@ -59,11 +59,33 @@ impl Call {
         };
     }
 
+    /// Two keys without a list of words.
+    fn replicate_two(&self, (key, blob): (usize, &[u8]), (other, its): (usize, &[u8])) {
+        let (Some(name), Some(other)) = (self.raw_arg(key), self.raw_arg(other)) else {
+            return;
+        };
+        // SAFETY: `s` takes a string of the server, `b` a pointer and a size_t; the server copies both.
+        unsafe {
+            call_api!(RedisModule_Replicate(
+                self.ctx,
+                KEYS.as_ptr(),
+                c"sbsb".as_ptr(),
+                name,
+                blob.as_ptr().cast::<c_char>(),
+                blob.len(),
+                other,
+                its.as_ptr().cast::<c_char>(),
+                its.len()
+            ) else 0)
+        };
+    }
+
     /// Sends the new state of several keys, each named by its word, as one command.
     pub(crate) fn replicate_many(&self, changes: &[(usize, &[u8])]) {
         match changes {
             [] => return,
             [(key, blob)] => return self.replicate(*key, blob),
+            [one, two] => return self.replicate_two(*one, *two),
             _ => {}
         }
         let mut blobs = Strings { ctx: self.ctx, made: Vec::with_capacity(changes.len()) };

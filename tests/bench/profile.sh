@@ -21,6 +21,8 @@ case_of() { # sets `warm`, the first calls on each key, and `cmd`
     slide-denied)    cmd=(rl.slide k:__rand_int__ 5 1h); warm=("${cmd[@]}" cost 5) ;;
     fixed-allowed)   cmd=(rl.fixed k:__rand_int__ 100000 1h) ;;
     charge3-allowed) cmd=(rl.charge k:__rand_int__ token 1000000 1 per 60s slide 100000 1h fixed 100000 1d) ;;
+    charge8-allowed) cmd=(rl.charge k:__rand_int__ token 1000000 1 per 60s token 1000000 1 per 61s leaky 1000000 1 per 62s leaky 1000000 1 per 63s fixed 100000 1d fixed 100000 2d slide 100000 1h fixed 100000 3d) ;;
+    mcharge2-allowed) cmd=(rl.mcharge 2 k:__rand_int__ l:__rand_int__ token 1000000 1 per 60s slide 100000 1h) ;;
     *) echo "no case $1" >&2; exit 1 ;;
   esac
   [ ${#warm[@]} -gt 0 ] || warm=("${cmd[@]}")

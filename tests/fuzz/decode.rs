@@ -12,6 +12,7 @@
 use crate::limit::bytes::Bytes;
 use crate::limit::change::{apply, Applied, Refused};
 use crate::limit::codec::Trail;
+use crate::limit::few::{Few, ROOM};
 use crate::limit::inspect::{inspect, kept_rules};
 use crate::limit::refund::{refund, standing, Costs};
 use crate::limit::steady::Steady;
@@ -162,9 +163,11 @@ fn use_up(limiter: Limiter) {
                 }
             }
         }
-        let mut steady = Steady::new(request, now);
-        let in_place = steady.decide(Some(&limiter)).map(|()| {
-            assert_eq!((steady.rows.all(), steady.pass), (rows.as_slice(), pass), "steady rows");
+        let mut steady = Steady::<ROOM>::new(request, now);
+        let in_place = steady.look(Some(&limiter)).map(|passes| {
+            let mut shown = Few::none();
+            steady.settle(Some(&limiter), passes, &mut shown);
+            assert_eq!((shown.all(), passes), (rows.as_slice(), pass), "steady rows");
             assert_eq!(steady.charges(), write.is_some(), "steady writes");
             let (mut one, mut replica, mut sent) =
                 (limiter.clone(), limiter.clone(), Bytes::default());
