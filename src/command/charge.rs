@@ -10,11 +10,12 @@ use super::asks::Asks;
 use super::effect;
 use super::error::Error;
 use super::reply;
+use crate::limit::bytes::Bytes;
 use crate::limit::few::{Few, ROOM};
 use crate::limit::layers::Refusal;
 use crate::limit::solo::{self, Solo};
 use crate::limit::steady::Steady;
-use crate::limit::{decide, Algorithm, Ask, Decision, Micros, Row, Rule};
+use crate::limit::{decide, Algorithm, Ask, Decision, Micros, Row, Rule, MAX_RULES};
 use crate::server::{config, Call, Key, Opened};
 use crate::{stats, top};
 use std::ffi::CStr;
@@ -138,16 +139,15 @@ pub(super) fn one_key<T>(
             return Ok(answer(&[row], jitter));
         }
     }
-    let mut steady = Steady::<ROOM>::new(asks.request(), now);
-    if let Some(pass) = steady.look(key.value()) {
-        let mut rows = Few::none();
-        steady.settle(key.value(), pass, &mut rows);
-        if steady.charges() {
-            let blob = effect::store_steady(&mut key, &steady, now);
-            drop(key);
+    let (mut rows, mut blob) = (Few::none(), None);
+    let in_place = match asks.request().asks.len() {
+        0..=ROOM => in_place::<ROOM>(&mut key, asks, now, &mut rows, &mut blob),
+        _ => in_place::<MAX_RULES>(&mut key, asks, now, &mut rows, &mut blob),
+    };
+    if let Some(pass) = in_place {
+        drop(key);
+        if let Some(blob) = blob {
             effect::publish(call, 1, &blob, Some(CHARGED));
-        } else {
-            drop(key);
         }
         return Ok(answer(rows.all(), decided(call, asks, rows.all(), pass)));
     }
@@ -163,6 +163,25 @@ pub(super) fn one_key<T>(
         drop(key);
     }
     Ok(answer(rows.all(), decided(call, asks, rows.all(), pass)))
+}
+
+/// Charges a key that keeps its rules exactly as asked for: whether the call passes, with what the
+/// reply shows and what has to be told to replicas. `None`, and nothing is done, if that is not so.
+#[inline]
+fn in_place<const N: usize>(
+    key: &mut Key<'_>,
+    asks: &Asks,
+    now: Micros,
+    rows: &mut Few<Row>,
+    blob: &mut Option<Bytes>,
+) -> Option<bool> {
+    let mut steady = Steady::<N>::new(asks.request(), now);
+    let pass = steady.look(key.value())?;
+    steady.settle(key.value(), pass, rows);
+    if steady.charges() {
+        *blob = Some(effect::store_steady(key, &steady, now));
+    }
+    Some(pass)
 }
 
 /// Counts a decided call on one key; answers the jitter of its wait.

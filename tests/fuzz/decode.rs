@@ -12,12 +12,12 @@
 use crate::limit::bytes::Bytes;
 use crate::limit::change::{apply, Applied, Refused};
 use crate::limit::codec::Trail;
-use crate::limit::few::{Few, ROOM};
+use crate::limit::few::Few;
 use crate::limit::inspect::{inspect, kept_rules};
 use crate::limit::refund::{refund, standing, Costs};
 use crate::limit::steady::Steady;
 use crate::limit::time::ceil_ms;
-use crate::limit::{decide, solo, Ask, Limiter, Micros, Request};
+use crate::limit::{decide, solo, Ask, Limiter, Micros, Request, MAX_RULES};
 use crate::policy;
 
 /// CRC-32C, which ends a value.
@@ -163,7 +163,7 @@ fn use_up(limiter: Limiter) {
                 }
             }
         }
-        let mut steady = Steady::<ROOM>::new(request, now);
+        let mut steady = Steady::<MAX_RULES>::new(request, now);
         let in_place = steady.look(Some(&limiter)).map(|passes| {
             let mut shown = Few::none();
             steady.settle(Some(&limiter), passes, &mut shown);
