@@ -8,7 +8,8 @@
 //! ```text
 //!   Small   bytes                          one rule without a log
 //!   Logged  bytes, log ─▶ Log              one SLIDE rule
-//!   Listed  ─▶ bytes, Log                  a few rules, one of them SLIDE or none
+//!   Packed  bytes ─▶                       a list without a log
+//!   Listed  ─▶ bytes, Log                  a few rules, one of them SLIDE
 //!   Large   ─▶ bytes ─▶, logs ─▶ Log...    whatever else there is
 //! ```
 
@@ -40,6 +41,7 @@ impl Eq for Limiter {}
 enum Repr {
     Small { len: u8, bytes: [u8; INLINE] },
     Logged { len: u8, bytes: [u8; INLINE_LOGGED], log: Box<Log> },
+    Packed(Vec<u8>),
     Listed(Box<Listed>),
     Large(Box<Large>),
 }
@@ -48,7 +50,7 @@ enum Repr {
 struct Listed {
     len: u8,
     bytes: [u8; INLINE_LISTED],
-    log: Option<Log>,
+    log: Log,
 }
 
 #[derive(Clone, Debug)]
@@ -69,7 +71,8 @@ impl Limiter {
                 let log = Box::new(log);
                 inline(packed).map(|(len, bytes)| Repr::Logged { len, bytes, log })
             }
-            (Form::Listed, log) => inline(packed)
+            (Form::Packed, _) => Some(Repr::Packed(packed.to_vec())),
+            (Form::Listed, Some(log)) => inline(packed)
                 .map(|(len, bytes)| Repr::Listed(Box::new(Listed { len, bytes, log }))),
             (_, log) => {
                 logs.extend(log);
@@ -93,6 +96,7 @@ impl Limiter {
         match &self.0 {
             Repr::Small { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or(bytes),
             Repr::Logged { len, bytes, .. } => bytes.get(..usize::from(*len)).unwrap_or(bytes),
+            Repr::Packed(packed) => packed,
             Repr::Listed(listed) => {
                 listed.bytes.get(..usize::from(listed.len)).unwrap_or(&listed.bytes)
             }
@@ -105,9 +109,9 @@ impl Limiter {
     #[must_use]
     pub fn logs(&self) -> &[Log] {
         match &self.0 {
-            Repr::Small { .. } => &[],
+            Repr::Small { .. } | Repr::Packed(_) => &[],
             Repr::Logged { log, .. } => std::slice::from_ref(log),
-            Repr::Listed(listed) => listed.log.as_slice(),
+            Repr::Listed(listed) => std::slice::from_ref(&listed.log),
             Repr::Large(large) => &large.logs,
         }
     }
@@ -116,9 +120,9 @@ impl Limiter {
     #[inline]
     pub(super) fn log_mut(&mut self, number: usize) -> Option<&mut Log> {
         match &mut self.0 {
-            Repr::Small { .. } => None,
+            Repr::Small { .. } | Repr::Packed(_) => None,
             Repr::Logged { log, .. } => std::slice::from_mut(&mut **log).get_mut(number),
-            Repr::Listed(listed) => listed.log.as_mut_slice().get_mut(number),
+            Repr::Listed(listed) => std::slice::from_mut(&mut listed.log).get_mut(number),
             Repr::Large(large) => large.logs.get_mut(number),
         }
     }
@@ -134,9 +138,9 @@ impl Limiter {
     /// Takes the logs out, to be changed and put back with `put`.
     pub(super) fn take_logs(&mut self) -> Vec<Log> {
         match &mut self.0 {
-            Repr::Small { .. } => Vec::new(),
+            Repr::Small { .. } | Repr::Packed(_) => Vec::new(),
             Repr::Logged { log, .. } => vec![std::mem::take(&mut **log)],
-            Repr::Listed(listed) => listed.log.take().into_iter().collect(),
+            Repr::Listed(listed) => vec![std::mem::take(&mut listed.log)],
             Repr::Large(large) => std::mem::take(&mut large.logs),
         }
     }
@@ -145,9 +149,9 @@ impl Limiter {
     pub(super) fn put(&mut self, packed: &[u8], mut logs: Vec<Log>) {
         if self.fits(Form::of(packed, &logs)) && self.replace(packed) {
             match &mut self.0 {
-                Repr::Small { .. } => {}
+                Repr::Small { .. } | Repr::Packed(_) => {}
                 Repr::Logged { log, .. } => **log = logs.pop().unwrap_or_default(),
-                Repr::Listed(listed) => listed.log = logs.pop(),
+                Repr::Listed(listed) => listed.log = logs.pop().unwrap_or_default(),
                 Repr::Large(large) => large.logs = logs,
             }
         } else {
@@ -160,6 +164,7 @@ impl Limiter {
             (&self.0, form),
             (Repr::Small { .. }, Form::Small)
                 | (Repr::Logged { .. }, Form::Logged)
+                | (Repr::Packed(_), Form::Packed)
                 | (Repr::Listed(_), Form::Listed)
                 | (Repr::Large(_), Form::Large)
         )
@@ -171,12 +176,8 @@ impl Limiter {
             Repr::Small { len, bytes } => (len, bytes.as_mut_slice()),
             Repr::Logged { len, bytes, .. } => (len, bytes.as_mut_slice()),
             Repr::Listed(listed) => (&mut listed.len, listed.bytes.as_mut_slice()),
-            Repr::Large(large) => {
-                large.packed.clear();
-                large.packed.reserve_exact(packed.len());
-                large.packed.extend_from_slice(packed);
-                return true;
-            }
+            Repr::Packed(bytes) => return refill(bytes, packed),
+            Repr::Large(large) => return refill(&mut large.packed, packed),
         };
         let (Some(to), Ok(new)) = (room.get_mut(..packed.len()), u8::try_from(packed.len())) else {
             return false;
@@ -192,10 +193,8 @@ impl Limiter {
         match &self.0 {
             Repr::Small { .. } => 0,
             Repr::Logged { log, .. } => size_of::<Log>().saturating_add(log.heap_bytes()),
-            Repr::Listed(listed) => {
-                let log = listed.log.as_ref().map_or(0, Log::heap_bytes);
-                size_of::<Listed>().saturating_add(log)
-            }
+            Repr::Packed(packed) => packed.capacity(),
+            Repr::Listed(listed) => size_of::<Listed>().saturating_add(listed.log.heap_bytes()),
             Repr::Large(large) => {
                 let logs = large.logs.iter().map(Log::heap_bytes).sum::<usize>();
                 size_of::<Large>()
@@ -221,9 +220,8 @@ impl Limiter {
         match &mut self.0 {
             Repr::Small { .. } => {}
             Repr::Logged { log, .. } => log.for_each_block(words),
-            Repr::Listed(listed) => {
-                listed.log.iter_mut().for_each(|log| log.for_each_block(words));
-            }
+            Repr::Packed(packed) => bytes(packed),
+            Repr::Listed(listed) => listed.log.for_each_block(words),
             Repr::Large(large) => {
                 bytes(&mut large.packed);
                 for log in &mut large.logs {
@@ -239,6 +237,7 @@ impl Limiter {
 enum Form {
     Small,
     Logged,
+    Packed,
     Listed,
     Large,
 }
@@ -249,10 +248,18 @@ impl Form {
         match (logs, packed.len()) {
             ([], 0..=INLINE) => Self::Small,
             ([_], 0..=INLINE_LOGGED) => Self::Logged,
-            ([] | [_], 0..=INLINE_LISTED) => Self::Listed,
+            ([], _) => Self::Packed,
+            ([_], 0..=INLINE_LISTED) => Self::Listed,
             _ => Self::Large,
         }
     }
+}
+
+fn refill(bytes: &mut Vec<u8>, packed: &[u8]) -> bool {
+    bytes.clear();
+    bytes.reserve_exact(packed.len());
+    bytes.extend_from_slice(packed);
+    true
 }
 
 /// The bytes with their length, if they fit.
