@@ -30,6 +30,8 @@ mod position;
 #[cfg(test)]
 mod proofs;
 pub mod refund;
+#[cfg(test)]
+mod refusals;
 pub mod slide;
 pub mod solo;
 pub mod steady;

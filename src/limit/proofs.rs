@@ -290,3 +290,16 @@ fn bytes_of_a_small_limiter_need_no_block_of_their_own() {
     }
     assert_eq!(size_of::<Limiter>(), 32);
 }
+
+#[test]
+fn a_ttl_is_set_an_eighth_of_a_full_reset_ahead() {
+    let bucket = Bucket::new(80, 1, 1_000).unwrap();
+    let slide = Slide::new(5, 80_000, None).unwrap();
+    for rule in [Rule::Token(bucket), Rule::Leaky(bucket)] {
+        assert_eq!((rule.full_reset_ms(), change::slack_ms(&rule)), (80_000, 10_000));
+    }
+    let slide = Rule::Slide(slide);
+    assert_eq!(change::slack_ms(&slide), slide.full_reset_ms() / 8);
+    // The end of a fixed window does not move.
+    assert_eq!(change::slack_ms(&Rule::Fixed(Fixed::new(5, 80_000, None).unwrap())), 0);
+}

@@ -145,8 +145,7 @@ pub fn all(scripts: &Scripts, with_cell: bool) -> Vec<Case> {
         free(BASE, &["SET key 1 EX 360000"], "INCR key"),
         long("TOKEN", "RL.TOKEN").twin(LUA_BUCKET).target(1.55),
         short("TOKEN", "RL.TOKEN").twin(LUA_BUCKET_DENIED).target(1.35),
-        Case::allowed("TOKEN, full buckets", "RL.TOKEN key 6000 6000 PER 60s")
-            .twin(LUA_BUCKET),
+        Case::allowed("TOKEN, full buckets", "RL.TOKEN key 6000 6000 PER 60s").twin(LUA_BUCKET),
         long("LEAKY", "RL.LEAKY").twin(LUA_BUCKET).target(1.55),
         short("LEAKY", "RL.LEAKY").twin(LUA_BUCKET_DENIED).target(1.35),
         Case::allowed("SLIDE", &slide(10_000)).twin(LUA_WINDOW).target(1.65),
