@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Changes the pure core in one place at a time and asks whether a test notices: first the sequences against the
-# exact model (tests/fuzz), then, for what they let pass, the core's own quick tests. Needs cargo-mutants, which
+# Changes the pure core in one place at a time and asks whether a test notices: first the core's own quick tests,
+# then, for what they let pass, the sequences against the exact model (tests/fuzz). Needs cargo-mutants, which
 # it installs. What both let pass is in target/mutants/mutants.out/missed.txt; fails if there is any.
 #   FILES="level slide log/mod"   only these of src/limit
 #   SHARD=0/8                     only every eighth mutant, from the first on
@@ -14,11 +14,11 @@ work=$(realpath -m "$target/mutants")
 mkdir -p "$work"
 rm -rf "$work/mutants.out"
 chosen=()
-for name in ${FILES:-algorithm blocks bytes change codec checksum few fixed inspect layers leaky level limiter log/mod log/ring mod position refund slide solo time token write}; do
+for name in ${FILES:-algorithm blocks bytes change codec checksum few fixed inspect layers leaky level limiter log/mod log/ring mod position refund slide solo steady time token write}; do
   chosen+=(--file "src/limit/$name.rs")
 done
 # Nobody reads the traces of mutants.
 export CARGO_TARGET_DIR=$work CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_TEST_DEBUG=false RL_FUZZ_RUNS=${RL_FUZZ_RUNS:-30}
 mutants() { cargo mutants --output "$work" --jobs 1 --no-default-features --no-shuffle --iterate "${chosen[@]}" ${SHARD:+--shard "$SHARD"} "$@"; }
-mutants --timeout 30 --cargo-arg=--test=fuzz -- -- replay
 mutants --timeout 30 --cargo-arg=--lib -- -- --skip large_log --skip damaged
+mutants --timeout 30 --cargo-arg=--test=fuzz -- -- replay
