@@ -66,6 +66,11 @@ fn list(flags: u8, count: u64, asked: u64, names: &[u8], versions: &[u8]) -> boo
 
 #[test]
 fn settings_outside_their_bounds() {
+    // 3650 days, 7 days and 36500 days in milliseconds; 2^62.
+    assert_eq!(MAX_DURATION_MS, 315_360_000_000);
+    assert_eq!(MAX_OFFSET_MS, 604_800_000);
+    assert_eq!(MAX_RESET_MS, 3_153_600_000_000);
+    assert_eq!(MAX_COUNT, 4_611_686_018_427_387_904);
     let (amount, duration) = (MAX_AMOUNT, MAX_DURATION_MS);
     for (n, ok) in [(0, false), (1, true), (amount, true), (amount + 1, false)] {
         assert_eq!(Bucket::new(n, amount, 1).is_some(), ok, "capacity {n}");
