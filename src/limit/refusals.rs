@@ -184,7 +184,7 @@ fn heads_that_no_list_has() {
     for flags in [4, 8, 2] {
         assert!(!list(flags, 1, 1, &[0, 1, b'a'], &[7]), "flags {flags}");
     }
-    assert!(!codec::unpack(&[&[0x20][..], &slot(FIXED, [5, 60_000, 0, 0], &[])].concat()).is_some());
+    assert!(codec::unpack(&[&[0x20][..], &slot(FIXED, [5, 60_000, 0, 0], &[])].concat()).is_none());
     assert_eq!(codec::unpack(&[]), None);
 
     assert!(list(3, 1, 1, &[0, 1, b'a'], &[7]));
