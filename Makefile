@@ -45,7 +45,7 @@ sanitize: build ## hostile input and replication under AddressSanitizer and valg
 pictures: build ## draw docs/img/ again, from real runs under a set clock (ONLY="burst leaky")
 	@scripts/pictures.py $(ONLY)
 
-bench: build ## measure against INCR and Lua; writes docs/benchmarks.md, docs/scaling.md (QUICK=1: only prints)
+bench: build ## measure against INCR and Lua; writes docs/benchmarks.md, docs/scaling.md (QUICK=1: only prints; REDIS_CELL=path.so)
 	@. scripts/env.sh && cargo run --release --locked -q --manifest-path tests/bench/Cargo.toml --target-dir target/bench
 
 bench-core: setup ## nanoseconds and allocations of one decision, without a server

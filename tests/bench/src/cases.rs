@@ -126,6 +126,14 @@ pub fn charge_warm(n: usize) -> String {
     format!("{} COST {}", charge_line(n), costs.join(" "))
 }
 
+/// CHARGE with `n` rules of which the buckets are in debt, and the call that brings them there.
+fn charge_denied(n: usize) -> (String, String) {
+    let call = charge_line(n).replace(LONG_BUCKET, SHORT_BUCKET);
+    let costs: Vec<_> = (0..n).map(|i| if i % 3 == 0 { "1000000" } else { "1" }).collect();
+    let debt = format!("{call} FORCE COST {}", costs.join(" "));
+    (call, debt)
+}
+
 /// All cases, the baseline first.
 pub fn all(scripts: &Scripts, with_cell: bool) -> Vec<Case> {
     let free =
@@ -162,12 +170,19 @@ pub fn all(scripts: &Scripts, with_cell: bool) -> Vec<Case> {
         let case =
             Case::new(&format!("{name}, allowed"), &[&charge_warm(n)], &call, Expect::Allowed);
         cases.push(if n == 3 { case.target(2.3) } else { case });
+        let (call, debt) = charge_denied(n);
+        let name = format!("{name}, denied");
+        cases.push(Case::new(&name, &[&debt, &debt], &call, Expect::Denied));
     }
     for n in [2, 4] {
         let rule = format!(" TOKEN {LONG_BUCKET}");
         let call = format!("RL.MCHARGE {n}{}{}", " key".repeat(n), rule.repeat(n));
         let (name, warm) = (format!("MCHARGE, {n} keys, allowed"), format!("{call} {USED}"));
         cases.push(Case::new(&name, &[&warm], &call, Expect::Allowed));
+        let rule = format!(" TOKEN {SHORT_BUCKET}");
+        let call = format!("RL.MCHARGE {n}{}{}", " key".repeat(n), rule.repeat(n));
+        let (name, debt) = (format!("MCHARGE, {n} keys, denied"), format!("{call} FORCE {USED}"));
+        cases.push(Case::new(&name, &[&debt, &debt], &call, Expect::Denied));
     }
     let throttle =
         |burst: u64, period: u64, n: u64| format!("CL.THROTTLE key {burst} 1 {period} {n}");

@@ -1,17 +1,19 @@
-//! Pictures: SVG by hand, readable on light and dark ground.
+//! Pictures: SVG by hand, on a white ground of their own.
 
 use std::fmt::Write;
 
-const TEXT: &str = "#808890";
+const TEXT: &str = "#4d555c";
 const GRID: &str = "#80889055";
-/// Told apart by all common kinds of sight, on light and on dark.
+/// Lines that lie on each other are still told apart.
+const DASHES: [&str; 4] = ["none", "7 4", "2 4", "10 3 2 3"];
+/// Told apart by all common kinds of sight.
 pub const COLOURS: [&str; 4] = ["#3987e5", "#d97706", "#199e70", "#a855c9"];
 
 fn head(width: u32, height: u32, title: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"{TEXT}\" \
-         role=\"img\">\n<title>{}</title>\n",
+         role=\"img\">\n<title>{}</title>\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#fff\"/>\n",
         escape(title)
     )
 }
@@ -34,6 +36,8 @@ pub struct Bar {
     pub value: f64,
     pub note: String,
     pub colour: &'static str,
+    /// Where a mark stands for what was aimed at.
+    pub target: Option<f64>,
 }
 
 /// Bars from the left, one below the other.
@@ -47,6 +51,12 @@ pub fn bars(title: &str, subtitle: &str, bars: &[Bar]) -> String {
     let mut out = head(740, height as u32, title);
     text(&mut out, 16.0, 24.0, "start", " font-size=\"16\" font-weight=\"600\"", title);
     text(&mut out, 16.0, 44.0, "start", "", subtitle);
+    let one = LEFT + WIDTH / most;
+    let _ = writeln!(
+        out,
+        "<line x1=\"{one:.1}\" x2=\"{one:.1}\" y1=\"{TOP}\" y2=\"{:.1}\" stroke=\"{TEXT}\" stroke-dasharray=\"3 3\"/>",
+        height - 14.0
+    );
     for (i, bar) in bars.iter().enumerate() {
         let y = TOP + STEP * i as f64;
         let width = (bar.value / most * WIDTH).max(1.0);
@@ -55,6 +65,14 @@ pub fn bars(title: &str, subtitle: &str, bars: &[Bar]) -> String {
             "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"15\" rx=\"3\" fill=\"{}\"/>",
             bar.colour
         );
+        if let Some(target) = bar.target {
+            let _ = writeln!(
+                out,
+                "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"3\" height=\"19\" fill=\"#111\"/>",
+                LEFT + target / most * WIDTH - 1.5,
+                y - 2.0
+            );
+        }
         text(&mut out, LEFT - 10.0, y + 12.0, "end", "", &bar.label);
         text(&mut out, LEFT + width + 8.0, y + 12.0, "start", "", &bar.note);
     }
@@ -105,7 +123,8 @@ pub fn lines(
         let (points, colour) = (points.collect::<Vec<_>>().join(" "), COLOURS[n % COLOURS.len()]);
         let _ = writeln!(
             out,
-            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{}\"/>",
+            DASHES[n % DASHES.len()]
         );
         labels.push((y(line.values.last().copied().unwrap_or(floor)), n));
     }

@@ -45,6 +45,7 @@ fn table(head: &[&str], rows: &[Row], costs: &[Vec<f64>]) -> Table {
 /// From a thousand to a million keys: INCR, TOKEN allowed and denied on keys that exist.
 pub fn by_keys(setup: &Setup, options: &Options) -> io::Result<Table> {
     let server = Server::start(setup, false)?;
+    server.keep_stream()?;
     let mut load = Load::connect(&server)?;
     let sizes: &[u64] =
         if options.quick { &[1_000, 10_000] } else { &[1_000, 10_000, 100_000, 1_000_000] };
@@ -79,6 +80,7 @@ pub fn by_keys(setup: &Setup, options: &Options) -> io::Result<Table> {
 /// One to eight rules on a key.
 pub fn by_rules(setup: &Setup, options: &Options) -> io::Result<Table> {
     let server = Server::start(setup, false)?;
+    server.keep_stream()?;
     let mut load = Load::connect(&server)?;
     let mut rows = Vec::new();
     for n in 1..=8 {
@@ -124,6 +126,7 @@ pub fn by_limit(setup: &Setup, options: &Options) -> io::Result<Table> {
         let mut costs = [const { Vec::new() }; 3];
         for _ in 0..options.rounds.min(3) {
             let server = Server::start_loaded(setup, &commands)?;
+            server.keep_stream()?;
             let mut load = Load::connect(&server)?;
             load.control().ask(&["CONFIG", "SET", "rl.slide-max-log", "1000000"])?;
             load.select(1)?;

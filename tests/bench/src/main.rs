@@ -52,6 +52,7 @@ fn main() -> io::Result<()> {
         benchmarks.push(("keys", thousands(options.keys)));
         benchmarks.push(("rounds", options.rounds.to_string()));
         benchmarks.push(("calls", thousands(options.calls)));
+        benchmarks.push(("noise", speed::noise(&plain)));
         benchmarks.push(("cell", cell_note(&setup)));
         scaling.push(section("cores", &per_core(&plain, &aof)));
         pictures.push(("img/benchmarks.svg".to_owned(), speed_chart(&plain)));
@@ -97,7 +98,10 @@ fn main() -> io::Result<()> {
 
 fn cell_note(setup: &Setup) -> String {
     match setup.cell {
-        Some(_) => "redis-cell runs on a server of its own, in the same rounds.".into(),
+        Some(_) => {
+            let version = std::env::var("REDIS_CELL_VERSION").unwrap_or_default();
+            format!("redis-cell {version} runs on a server of its own, in the same rounds.")
+        }
         None => String::new(),
     }
 }
@@ -140,9 +144,10 @@ fn speed_chart(all: &[Measured]) -> String {
         value: m.to_incr,
         note: format!("{:.2}", m.to_incr),
         colour: colour(m),
+        target: m.target,
     };
     let bars: Vec<_> = all.iter().map(bar).collect();
-    let note = "INCR on a key with a TTL = 1; pipelined, existing keys, replication included";
+    let note = "INCR on a key with a TTL = 1 (dashed line); pipelined, existing keys, replication included; black marks: targets";
     chart::bars("Server time of one call", note, &bars)
 }
 
@@ -155,8 +160,6 @@ fn split_chart(curves: &[(split::Routing, Vec<f64>)], percent: u32) -> String {
         })
         .collect();
     let places: Vec<_> = split::PARTS.iter().map(u64::to_string).collect();
-    let least = curves.iter().flat_map(|(_, v)| v).copied().fold(100.0, f64::min);
-    let floor = (least / 20.0).floor() * 20.0;
     let title = format!("Admitted by a split key, traffic at {percent} % of the limit");
-    chart::lines(&title, "percent of what one key admits", &places, &lines, (floor, 100.0))
+    chart::lines(&title, "percent of what one key admits", &places, &lines, (0.0, 100.0))
 }

@@ -1,8 +1,8 @@
 //! A private server on a free port, with its folder, gone when dropped.
 
 use crate::resp::Conn;
-use std::io;
-use std::net::TcpListener;
+use std::io::{self, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -94,6 +94,26 @@ impl Server {
             server.conn()?.ask(&["CONFIG", "SET", "appendonly", "no"])?;
         }
         Ok(server)
+    }
+
+    /// Lets the server keep a stream of its changes, as one with replicas does. Without that, and without
+    /// an append-only file, it would drop whatever a command gives it to replicate.
+    pub fn keep_stream(&self) -> io::Result<()> {
+        let mut conn = self.conn()?;
+        conn.ask(&["CONFIG", "SET", "repl-diskless-sync", "yes"])?;
+        conn.ask(&["CONFIG", "SET", "repl-diskless-sync-delay", "1000"])?;
+        conn.ask(&["CONFIG", "SET", "repl-backlog-ttl", "0"])?;
+        // A replica that asks for everything and is gone before anything is sent.
+        let mut replica = TcpStream::connect(("127.0.0.1", self.port))?;
+        replica.write_all(b"PSYNC ? -1\r\n")?;
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(20) {
+            if conn.info("replication", "repl_backlog_active")?.as_deref() == Some("1") {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(io::Error::other("the server keeps no stream for replicas"))
     }
 
     fn wait_until_ready(&mut self) -> io::Result<()> {
