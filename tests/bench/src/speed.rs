@@ -30,6 +30,8 @@ pub fn run(setup: &Setup, options: &Options, aof: bool) -> io::Result<Vec<Measur
     cell.as_ref().map_or(Ok(()), Server::keep_stream)?;
     let mut theirs = cell.as_ref().map(Load::connect).transpose()?;
     let scripts = Scripts::load(&mut ours)?;
+    // No case pays for keys of another that expire, in time or in the stream.
+    ours.control().ask(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"])?;
     let mut cases = cases::all(&scripts, cell.is_some());
     let wanted = |c: &Case| options.wants(&c.name);
     let needed: Vec<_> = cases.iter().filter(|c| wanted(c)).filter_map(|c| c.twin).collect();
