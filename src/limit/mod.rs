@@ -26,6 +26,8 @@ mod leaky;
 pub mod level;
 pub mod limiter;
 pub mod log;
+#[cfg(test)]
+mod logged;
 mod position;
 #[cfg(test)]
 mod proofs;
