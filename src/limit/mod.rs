@@ -34,6 +34,8 @@ mod proofs;
 pub mod refund;
 #[cfg(test)]
 mod refusals;
+#[cfg(test)]
+mod shortcuts;
 pub mod slide;
 pub mod solo;
 pub mod steady;
