@@ -17,8 +17,18 @@ chosen=()
 for name in ${FILES:-algorithm blocks bytes change codec checksum few fixed inspect layers leaky level limiter log/mod log/ring mod position refund slide solo steady time token write}; do
   chosen+=(--file "src/limit/$name.rs")
 done
+# Changes that cannot show: `^` joins bits that are apart as `|` does; the others only make work longer (a log
+# entered piece by piece where whole blocks would do, a copy made where a look would do, a false length found at
+# the end of the bytes and not at their beginning) or are output for debugging.
+same=(
+  --exclude-re '(bytes|codec|change)\.rs:.* replace \|=? with \^=? in '
+  --exclude-re 'blocks\.rs:.* replace (&&|>|==) with .* in reshape'
+  --exclude-re 'change\.rs:.* replace > with .* in leaves_some'
+  --exclude-re 'codec\.rs:.* replace >> with << in read_log'
+  --exclude-re 'impl Debug for'
+)
 # Nobody reads the traces of mutants.
 export CARGO_TARGET_DIR=$work CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_TEST_DEBUG=false RL_FUZZ_RUNS=${RL_FUZZ_RUNS:-30}
-mutants() { cargo mutants --output "$work" --jobs 1 --no-default-features --no-shuffle --iterate "${chosen[@]}" ${SHARD:+--shard "$SHARD"} "$@"; }
+mutants() { cargo mutants --output "$work" --jobs 1 --no-default-features --no-shuffle --iterate "${chosen[@]}" "${same[@]}" ${SHARD:+--shard "$SHARD"} "$@"; }
 mutants --timeout 30 --cargo-arg=--lib -- -- --skip large_log --skip damaged
 mutants --timeout 30 --cargo-arg=--test=fuzz -- -- replay

@@ -41,7 +41,7 @@ const MAX_STAMP: u64 = 1 << 52;
 pub const MAX_NAME: usize = 64;
 
 /// A list as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct List<'a> {
     /// Rules and states by position.
     pub slots: Few<Slot>,

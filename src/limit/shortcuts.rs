@@ -75,6 +75,11 @@ fn a_list() {
     let now = START + 1_000;
     assert_eq!(steady(&held, &asks, trail(&[1]), now), Some(true));
     assert_eq!(steady(&held, &rules.map(|rule| ask(rule, 6)), trail(&[1]), now), Some(false));
+    let mut call = Steady::<3>::new(request(&asks, trail(&[1])), now);
+    assert_eq!(call.look(Some(&held)), Some(true));
+    let most = |number: fn(&Rule) -> u64| rules.iter().map(number).max();
+    assert_eq!(Some(call.slack_ms()), most(change::slack_ms));
+    assert_eq!(Some(call.full_reset_ms()), most(Rule::full_reset_ms));
     // A policy edited since, fewer rules, other settings, a clock that stepped back, all as good as new.
     assert_eq!(steady(&held, &asks, trail(&[2]), now), None);
     assert_eq!(steady(&held, &asks[..2], trail(&[1]), now), None);
