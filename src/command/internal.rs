@@ -15,17 +15,13 @@ pub(crate) fn keys(call: &Call) {
     if !call.must_obey() {
         return Error::Internal.answer(call);
     }
-    let pairs = call.argc().saturating_sub(1) >> 1;
-    let mut outcome = Ok(());
-    for pair in 0..pairs {
-        let at = (pair << 1).saturating_add(1);
+    let words = call.argc().saturating_sub(1);
+    let mut outcome = if words.is_multiple_of(2) { Ok(()) } else { Err(Error::Syntax) };
+    for at in (1..words).step_by(2) {
         // A refused change must not keep the others of its call from the keys that they fit.
         if let Err(error) = one(call, at) {
             outcome = Err(error);
         }
-    }
-    if call.argc() & 1 == 0 {
-        outcome = Err(Error::Syntax);
     }
     // A replica with an AOF or replicas of its own passes on what it got.
     call.replicate_verbatim();
@@ -33,7 +29,7 @@ pub(crate) fn keys(call: &Call) {
         Ok(()) => call.ok(),
         Err(error) => {
             warning(format_args!(
-                "a replicated change was refused: this node no longer agrees with its primary"
+                "rl: a replicated change was refused: this node no longer agrees with its primary"
             ));
             error.answer(call);
         }
@@ -64,12 +60,12 @@ pub(crate) fn policies(call: &Call) {
     if !call.must_obey() {
         return Error::Internal.answer(call);
     }
-    let known = policy::apply(call.arg(1));
+    let applied = policy::apply(call.arg(1));
     call.replicate_verbatim();
-    if known {
+    if applied {
         call.ok();
     } else {
-        warning(format_args!("a replicated policy was refused: its bytes are malformed"));
+        warning(format_args!("rl: a replicated policy was refused: its bytes are malformed"));
         Error::Syntax.answer(call);
     }
 }

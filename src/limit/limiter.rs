@@ -21,7 +21,6 @@ use super::log::{Block, Log};
 const INLINE: usize = 30;
 /// Bytes that fit beside those and a log: more than any single SLIDE rule takes.
 const INLINE_LOGGED: usize = 22;
-
 /// Bytes that fit into one block with a log: those of three or four rules.
 const INLINE_LISTED: usize = 71;
 

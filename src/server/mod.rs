@@ -47,7 +47,5 @@ pub(crate) use alloc::ServerAlloc;
 pub(crate) use boundary::Handler;
 pub(crate) use call::{Access, Call};
 pub(crate) use entry::version;
-#[allow(unused_imports)] // for the handlers to come
 pub(crate) use key::{Key, Opened};
-#[allow(unused_imports)] // for the handlers to come
-pub(crate) use log::{notice, warning};
+pub(crate) use log::warning;
