@@ -289,3 +289,91 @@ impl Limiter {
         out.extend_from_slice(bytes.as_slice());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes and numbers of entries: one of each form, from the smallest to the largest.
+    const FORMS: [(usize, &[u64]); 6] =
+        [(30, &[]), (22, &[3]), (31, &[]), (71, &[900]), (72, &[1, 500]), (12, &[2, 2, 2])];
+
+    fn made((bytes, logs): (usize, &[u64]), fill: u8) -> Limiter {
+        let log = |entries: &u64| {
+            let mut log = Log::new();
+            (1..=*entries).for_each(|i| log.add(i.cast_signed(), i));
+            log
+        };
+        Limiter::new(&vec![fill; bytes], logs.iter().map(log).collect())
+    }
+
+    #[test]
+    fn equal_if_bytes_and_logs_are() {
+        for form in FORMS {
+            assert_eq!(made(form, 1), made(form, 1));
+            assert_ne!(made(form, 1), made(form, 2));
+        }
+        assert_ne!(made((22, &[3]), 1), made((22, &[4]), 1));
+        assert_ne!(made((22, &[3]), 1), made((23, &[3]), 1));
+    }
+
+    #[test]
+    fn bytes_of_the_same_form_are_changed_where_they_are() {
+        let place = |limiter: &Limiter| match &limiter.0 {
+            Repr::Small { .. } => None,
+            Repr::Packed(packed) => Some(packed.as_ptr()),
+            _ => Some(limiter.logs().as_ptr().cast()),
+        };
+        for (bytes, logs) in FORMS {
+            let mut limiter = made((bytes, logs), 1);
+            let before = place(&limiter);
+            // Where the old block lay, another one must not come to lie by chance.
+            let _others: Vec<_> = (0..9).map(|_| made((bytes, logs), 3)).collect();
+            limiter.set_packed(&vec![2; bytes]);
+            assert_eq!(place(&limiter), before, "{bytes} bytes, {logs:?}");
+            assert_eq!(limiter, made((bytes, logs), 2));
+            // Into every other form and back, with the same logs.
+            for other in [5, 30, 60, 300] {
+                limiter.set_packed(&vec![3; other]);
+                assert_eq!(limiter, made((other, logs), 3));
+            }
+            limiter.set_packed(&vec![2; bytes]);
+            assert_eq!(limiter, made((bytes, logs), 2));
+        }
+    }
+
+    #[test]
+    fn memory_and_blocks_are_told_as_they_are() {
+        for (bytes, logs) in FORMS {
+            let mut limiter = made((bytes, logs), 1);
+            let (mut blocks, mut words, mut vecs) = (0, 0, 0);
+            limiter.for_each_block(&mut |vec| vecs += vec.capacity(), &mut |block| {
+                blocks += 1;
+                words += match block {
+                    Block::Words(words) => words.capacity() * 8,
+                    Block::Chunk(chunk) => size_of_val(&**chunk),
+                };
+            });
+            let heap = vecs + words;
+            let entries = logs.iter().sum::<u64>() as usize;
+            let inner = if bytes > INLINE && logs.len() != 1 || logs.len() > 1 { bytes } else { 0 };
+            assert!(heap >= inner + 8 * entries, "{bytes} bytes, {logs:?}: {heap}");
+            // Beside those: the box of a log, of a list, and the lists of chunks.
+            let told = limiter.heap_bytes();
+            let beside = told.checked_sub(heap).expect("no more is handed out than is told");
+            let boxes = match &limiter.0 {
+                Repr::Small { .. } | Repr::Packed(_) => 0..=0,
+                Repr::Logged { .. } => size_of::<Log>()..=size_of::<Log>(),
+                Repr::Listed(_) => size_of::<Listed>()..=size_of::<Listed>() + 16 * 8,
+                Repr::Large(_) => {
+                    let own = size_of::<Large>() + logs.len() * size_of::<Log>();
+                    own..=own + 16 * 8 + 2 * size_of::<Log>()
+                }
+            };
+            assert!(boxes.contains(&beside), "{bytes} bytes, {logs:?}: {beside} beside {heap}");
+            let chunked = logs.iter().filter(|entries| **entries > 64).count();
+            assert_eq!(limiter.free_effort(), 1 + blocks + chunked, "{bytes} bytes, {logs:?}");
+            assert_eq!(limiter.logs().iter().map(Log::blocks).sum::<usize>(), blocks + chunked);
+        }
+    }
+}
