@@ -21,7 +21,7 @@ done
 # entered piece by piece where whole blocks would do, a copy made where a look would do, a false length found at
 # the end of the bytes and not at their beginning) or are output for debugging.
 same=(
-  --exclude-re '(bytes|codec|change)\.rs:.* replace \|=? with \^=? in '
+  --exclude-re '(bytes|codec|change|log/mod)\.rs:.* replace \|=? with \^=? in '
   --exclude-re 'blocks\.rs:.* replace (&&|>|==) with .* in reshape'
   --exclude-re 'change\.rs:.* replace > with .* in leaves_some'
   --exclude-re 'codec\.rs:.* replace >> with << in read_log'

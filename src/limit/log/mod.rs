@@ -251,7 +251,7 @@ impl Log {
         if cost == 0 {
             return;
         }
-        if self.is_empty() || stamp > self.newest {
+        if stamp > self.newest {
             self.push(stamp, cost);
             return;
         }

@@ -256,6 +256,63 @@ mod tests {
         }
     }
 
+    fn of(words: u64) -> Ring {
+        let mut ring = Ring::new();
+        (0..words).for_each(|word| ring.push(word));
+        ring
+    }
+
+    /// How many chunks there are, and for how many the list has room.
+    fn chunks(ring: &Ring) -> (usize, usize) {
+        match &ring.store {
+            Store::Few(_) => (0, 0),
+            Store::Chunks(chunks) => (chunks.len(), chunks.capacity()),
+        }
+    }
+
+    #[test]
+    fn a_small_block_grows_by_steps_and_shrinks_below_half() {
+        for words in 1..=64 {
+            assert_eq!(of(words).heap_bytes(), words.next_multiple_of(4) as usize * 8);
+        }
+        let mut ring = of(40);
+        ring.truncate(16);
+        assert_eq!(ring.heap_bytes(), 40 * 8);
+        ring.truncate(15);
+        assert_eq!(ring.heap_bytes(), 19 * 8);
+        // What has gone at the front stays until it matters.
+        ring.drop_front(2);
+        assert_eq!((ring.gone, ring.len()), (2, 13));
+        ring.drop_front(13);
+        assert_eq!((ring.gone, ring.len()), (0, 0));
+        assert_eq!(ring.blocks(), 1);
+    }
+
+    #[test]
+    fn chunks_come_and_go_one_by_one() {
+        let mut ring = of(200);
+        ring.truncate(33);
+        assert_eq!(chunks(&ring).0, 1);
+        ring.truncate(32);
+        assert_eq!((chunks(&ring).0, ring.heap_bytes()), (0, 36 * 8));
+
+        let mut ring = of(64);
+        for words in 65..40_000 {
+            ring.push(words);
+            let (n, room) = chunks(&ring);
+            assert_eq!(n, words.div_ceil(64) as usize);
+            assert!(room <= n + n / 16 + STEP, "room for {room} of {n}");
+            assert_eq!((ring.blocks(), ring.heap_bytes()), (n + 1, n * 512 + room * 8));
+        }
+        while chunks(&ring).0 > 2 {
+            let (n, room) = chunks(&ring);
+            ring.truncate((n - 1) * CHUNK);
+            let left = n - 1;
+            let shrunk = if room - left > left / 8 + 2 * STEP { left + STEP } else { room };
+            assert_eq!(chunks(&ring), (left, shrunk));
+        }
+    }
+
     #[test]
     fn beyond_the_end_is_nothing() {
         let mut ring = Ring::new();

@@ -167,3 +167,30 @@ fn a_wide_log_lives_for_ever() {
         assert_eq!(log.total(), log.entries().map(|e| e.1).sum::<u64>());
     }
 }
+
+#[test]
+fn a_wide_log_is_written_anew_when_its_totals_grow_too_large() {
+    let mut log = Log::new();
+    (0..1_000).for_each(|i| log.add(i, 1));
+    log.add(1_000, NARROW_TOTAL);
+    log.truncate(1);
+    for i in 2_000..2_100 {
+        log.add(i, MAX_COUNT >> 1);
+        log.drop_front(1);
+        assert_eq!(log.entries().collect::<Vec<_>>(), [(i, MAX_COUNT >> 1)]);
+    }
+}
+
+#[test]
+fn dropping_from_a_wide_log_costs_what_is_dropped() {
+    let mut log = Log::new();
+    (0..9_999).for_each(|i| log.add(i, 1));
+    log.add(9_999, NARROW_TOTAL);
+    let (looked_at, ()) = visits(|| {
+        for i in 10_000..10_100 {
+            log.add(i, 1);
+            log.drop_front(1);
+        }
+    });
+    assert!(log.wide && looked_at < 2_000, "{looked_at} entries looked at");
+}
