@@ -92,6 +92,9 @@ fn a_list() {
     let mut one = None;
     charge(&mut one, &buckets, NO_TRAIL, START);
     assert_eq!(steady(&one.expect("a key"), &buckets, NO_TRAIL, now), Some(true));
+    let (buckets, mut both) = (buckets.map(|b| ask(b.rule, 1)), None);
+    charge(&mut both, &buckets, NO_TRAIL, START);
+    assert_eq!(steady(&both.expect("a key"), &buckets, NO_TRAIL, now), Some(true));
 }
 
 #[test]
