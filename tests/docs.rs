@@ -287,6 +287,58 @@ fn every_command_within_a_sentence_is_taken() {
     assert!(taken > 20, "only {taken} commands found: is the form of the pages another?");
 }
 
+/// The table of errors has every text of ours: each is caused once, and looked up.
+#[test]
+fn every_error_is_in_the_table() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reply.md");
+    let text = fs::read_to_string(page).expect("page");
+    let (_, table) = text.split_once("## Errors").expect("the section");
+    let server = Server::build().module_args("max-policies 1").start();
+    let mut client = server.client();
+    client.ok("RL.POLICY SET one TOKEN 1 1");
+    client.ok("RL.CHARGE two SLIDE 1 1m FIXED 1 1m");
+    client.ok("SET text 1");
+    let many = format!("RL.CHARGE k{}", " TOKEN 1 1".repeat(17));
+    for call in [
+        "RL.TOKEN k 1 1 1",
+        "RL.TOKEN k 0 1",
+        "RL.TOKEN k 1 1 PER 1",
+        "RL.FIXED k 1 1m ALIGN 8d",
+        "RL.SLIDE k 1 1m BLOCKS 0",
+        "RL.TOKEN k 1000000000000 1",
+        "RL.SLIDE k 100001 1m",
+        "RL.TOKEN k 1 1 COST 0",
+        "RL.REFUND k COST 0",
+        "RL.CHARGE k TOKEN 1 1 TOKEN 1 1 COST 0 x",
+        "RL.CHARGE k TOKEN 1 1 COST 1 1",
+        &many,
+        "RL.MCHARGE 0 k TOKEN 1 1",
+        "RL.MCHARGE 2 k k TOKEN 1 1 TOKEN 1 1",
+        "RL.POLICY SET a/b TOKEN 1 1",
+        "RL.POLICY SET two POLICY one",
+        "RL.POLICY SET two TOKEN 1 1",
+        "RL.TOP COUNT 0",
+        "RL.CHARGE k POLICY none",
+        "RL.TOKEN two 1 1",
+        "RL.TOKEN text 1 1",
+        "CL.THROTTLE k -1 1 1",
+        "CL.THROTTLE k 1 0 1",
+        "CL.THROTTLE k 1 1 0",
+        "CL.THROTTLE k 1 1 1 -1",
+        "rl.p k",
+    ] {
+        let error = client.error(call);
+        // The table has the figures of the defaults, and the name of one of the arguments that share a text.
+        let error = error.replace("at most 1 ", "at most 1024 ");
+        let known = table.contains(&format!("`{error}`")) || {
+            let amount = error.strip_suffix(" must be an integer from 1 to 1000000000000");
+            let name = amount.and_then(|start| start.strip_prefix("ERR "));
+            name.is_some_and(|name| table.contains(&format!("`{name}`")))
+        };
+        assert!(known, "{call}: {error}");
+    }
+}
+
 /// The short lines of the first page are parts of the whole ones, which are run.
 #[test]
 fn the_calls_of_the_first_page_are_those_of_the_clients() {
