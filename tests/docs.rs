@@ -328,6 +328,11 @@ fn every_error_is_in_the_table() {
         "rl.p k",
     ] {
         let error = client.error(call);
+        // Redis 8.0 and later hide it altogether.
+        if call == "rl.p k" && error.starts_with("ERR unknown command") {
+            assert!(server.is_redis(8, 0), "{error}");
+            continue;
+        }
         // The table has the figures of the defaults, and the name of one of the arguments that share a text.
         let error = error.replace("at most 1 ", "at most 1024 ");
         let known = table.contains(&format!("`{error}`")) || {
