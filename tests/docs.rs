@@ -4,6 +4,9 @@
 //! A session stands in a fenced block without a language. `> ` begins a command, what follows is what
 //! `redis-cli` prints; `# 10s later` moves the clock. Each page has a server of its own, whose clock stands
 //! still, and is run from top to bottom; commands between two moves of the clock share a connection.
+//!
+//! Three words in place of the language make another session of it: `cluster` runs on a cluster of one node,
+//! `newer` only where modules may have an ACL category, `subscriber` listens while the next session is run.
 
 mod support;
 
@@ -11,8 +14,11 @@ use redis::Value;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use support::{Client, Server};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+use support::server::Kind;
+use support::wait::patience;
+use support::{until, Client, Server};
 
 /// README.md and all below docs/.
 fn pages() -> Vec<PathBuf> {
@@ -33,10 +39,13 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The blocks of a page that hold sessions, as lines with their numbers.
-fn sessions(text: &str) -> Vec<Vec<(usize, &str)>> {
+/// A block of a page that holds a session: its word, its lines with their numbers.
+type Session<'a> = (&'a str, Vec<(usize, &'a str)>);
+
+/// The sessions of a page.
+fn sessions(text: &str) -> Vec<Session<'_>> {
     let mut found = Vec::new();
-    let mut open: Option<(&str, Vec<(usize, &str)>)> = None;
+    let mut open: Option<Session> = None;
     for (number, line) in (1..).zip(text.lines()) {
         let Some(language) = line.strip_prefix("```") else {
             if let Some((_, lines)) = &mut open {
@@ -46,8 +55,16 @@ fn sessions(text: &str) -> Vec<Vec<(usize, &str)>> {
         };
         match open.take() {
             None => open = Some((language.trim(), Vec::new())),
-            Some(("", lines)) => found.push(lines),
-            Some(_) => {}
+            Some(block) if ["", "cluster", "newer", "subscriber"].contains(&block.0) => {
+                found.push(block);
+            }
+            Some((language, lines)) => {
+                let mut starts = lines.iter().map(|(_, line)| line.get(..2).unwrap_or(""));
+                assert!(
+                    starts.all(|start| start != "> "),
+                    "line {number}: {language} hides a session"
+                );
+            }
         }
     }
     assert!(open.is_none(), "a fence that is never closed");
@@ -121,23 +138,228 @@ fn run(server: &Server, page: &Path, lines: &[(usize, &str)]) {
     }
 }
 
+/// A node that has all slots.
+fn cluster_of_one() -> Server {
+    let node = Server::build().running_clock(0).cluster().start();
+    let mut client = node.client();
+    client.ok("CLUSTER ADDSLOTSRANGE 0 16383");
+    until("cluster state ok", || client.text("CLUSTER INFO").contains("cluster_state:ok"));
+    node
+}
+
+fn has_module_categories(server: &Server) -> bool {
+    match server.version() {
+        (Kind::Redis, major, minor) => (major, minor) >= (7, 4),
+        (Kind::Valkey, major, _) => major >= 8,
+    }
+}
+
+/// A `redis-cli` that listens, and what it is to hear.
+struct Subscriber<'a> {
+    cli: Child,
+    heard: PathBuf,
+    first: usize,
+    expected: Vec<&'a str>,
+}
+
+impl<'a> Subscriber<'a> {
+    fn start(server: &Server, lines: &[(usize, &'a str)]) -> Subscriber<'a> {
+        let [(first, command), expected @ ..] = lines else {
+            panic!("a subscriber without a line")
+        };
+        let words = command.strip_prefix("> ").expect("a command").split(' ');
+        let heard = server.dir.join("heard");
+        let cli = Command::new("redis-cli")
+            .args(["--no-raw", "-p", &server.port.to_string()])
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(fs::File::create(&heard).expect("file"))
+            .spawn()
+            .expect("redis-cli");
+        let mut client = server.client();
+        until("a subscriber", || client.int("PUBSUB NUMPAT") == 1);
+        let expected = expected.iter().map(|(_, line)| *line).collect();
+        Subscriber { cli, heard, first: *first, expected }
+    }
+
+    /// Whether `Ctrl-C` alone ends it is for each version of `redis-cli` to say.
+    fn told<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<&'b str> {
+        seen(lines.filter(|line| !line.starts_with("Reading messages")))
+    }
+
+    fn assert_heard(self, page: &Path) {
+        let expected = Self::told(self.expected.iter().copied());
+        let deadline = Instant::now() + patience(30);
+        loop {
+            let heard = fs::read_to_string(&self.heard).expect("heard");
+            let heard = Self::told(heard.lines());
+            if heard == expected {
+                break;
+            }
+            let place = format!("{}:{}", page.display(), self.first);
+            assert!(Instant::now() < deadline, "{place}: heard {heard:#?}, not {expected:#?}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Subscriber<'_> {
+    fn drop(&mut self) {
+        let _ = self.cli.kill();
+        let _ = self.cli.wait();
+    }
+}
+
 #[test]
 fn every_session_is_what_a_server_answers() {
     let mut commands = 0;
     for page in pages() {
         let text = fs::read_to_string(&page).expect("page");
         let sessions = sessions(&text);
-        commands += sessions.iter().flatten().filter(|(_, line)| line.starts_with("> ")).count();
+        let lines = sessions.iter().flat_map(|(_, lines)| lines);
+        commands += lines.filter(|(_, line)| line.starts_with("> ")).count();
         if sessions.is_empty() {
             continue;
         }
         let mut server = Server::start();
-        for session in &sessions {
-            run(&server, &page, session);
+        let mut subscriber = None;
+        for (word, session) in &sessions {
+            match *word {
+                "subscriber" => {
+                    subscriber = Some(Subscriber::start(&server, session));
+                    continue;
+                }
+                "cluster" => run(&cluster_of_one(), &page, session),
+                "newer" if !has_module_categories(&server) => {}
+                _ => run(&server, &page, session),
+            }
+            if let Some(subscriber) = subscriber.take() {
+                subscriber.assert_heard(&page);
+            }
         }
+        assert!(subscriber.is_none(), "{}: nothing is said to the subscriber", page.display());
         server.assert_well();
     }
     assert!(commands > 150, "only {commands} commands found: is the form of the sessions another?");
+}
+
+/// What stands between backticks, with its line number.
+fn spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut code = false;
+    (1..).zip(text.lines()).flat_map(move |(number, line)| {
+        let fence = line.starts_with("```");
+        code ^= fence;
+        let line = if code || fence { "" } else { line };
+        line.split('`').skip(1).step_by(2).map(move |span| (number, span))
+    })
+}
+
+/// Commands within a sentence are no sessions, but a server takes them.
+#[test]
+fn every_command_within_a_sentence_is_taken() {
+    let mut taken = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("page");
+        let mut server = None;
+        for (number, span) in spans(&text) {
+            let ours = span.starts_with("RL.") || span.starts_with("CL.");
+            let named_only = span.chars().all(|c| c.is_ascii_uppercase() || c == '.' || c == ' ');
+            if !ours || named_only || span.contains("...") || span.contains(['[', '|']) {
+                continue;
+            }
+            let Some((name, rest)) = span.split_once(' ') else { continue };
+            let values = rest.split(' ').map(|word| match word {
+                "n" | "B" | "C" | "P" | "Q" | "Burst" | "Rate" => "2",
+                "B+1" => "3",
+                "Ps" | "Period" => "2s",
+                word => word,
+            });
+            let words: Vec<&str> = std::iter::once(name).chain(values).collect();
+            let server = server.get_or_insert_with(Server::start);
+            let mut client = server.client();
+            client.ok("FLUSHALL");
+            let reply = client.run(&words);
+            let refused = support::client::error(&reply).filter(|text| text.starts_with("ERR"));
+            assert_eq!(refused, None, "{}:{number}: {span}", page.display());
+            taken += 1;
+        }
+    }
+    assert!(taken > 20, "only {taken} commands found: is the form of the pages another?");
+}
+
+/// The table of errors has every text of ours: each is caused once, and looked up.
+#[test]
+fn every_error_is_in_the_table() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reply.md");
+    let text = fs::read_to_string(page).expect("page");
+    let (_, table) = text.split_once("## Errors").expect("the section");
+    let server = Server::build().module_args("max-policies 1").start();
+    let mut client = server.client();
+    client.ok("RL.POLICY SET one TOKEN 1 1");
+    client.ok("RL.CHARGE two SLIDE 1 1m FIXED 1 1m");
+    client.ok("SET text 1");
+    let many = format!("RL.CHARGE k{}", " TOKEN 1 1".repeat(17));
+    for call in [
+        "RL.TOKEN k 1 1 1",
+        "RL.TOKEN k 0 1",
+        "RL.TOKEN k 1 1 PER 1",
+        "RL.FIXED k 1 1m ALIGN 8d",
+        "RL.SLIDE k 1 1m BLOCKS 0",
+        "RL.TOKEN k 1000000000000 1",
+        "RL.SLIDE k 100001 1m",
+        "RL.TOKEN k 1 1 COST 0",
+        "RL.REFUND k COST 0",
+        "RL.CHARGE k TOKEN 1 1 TOKEN 1 1 COST 0 x",
+        "RL.CHARGE k TOKEN 1 1 COST 1 1",
+        &many,
+        "RL.MCHARGE 0 k TOKEN 1 1",
+        "RL.MCHARGE 2 k k TOKEN 1 1 TOKEN 1 1",
+        "RL.POLICY SET a/b TOKEN 1 1",
+        "RL.POLICY SET two POLICY one",
+        "RL.POLICY SET two TOKEN 1 1",
+        "RL.TOP COUNT 0",
+        "RL.CHARGE k POLICY none",
+        "RL.TOKEN two 1 1",
+        "RL.TOKEN text 1 1",
+        "CL.THROTTLE k -1 1 1",
+        "CL.THROTTLE k 1 0 1",
+        "CL.THROTTLE k 1 1 0",
+        "CL.THROTTLE k 1 1 1 -1",
+        "rl.p k",
+    ] {
+        let error = client.error(call);
+        // Redis 8.0 and later hide it altogether.
+        if call == "rl.p k" && error.starts_with("ERR unknown command") {
+            assert!(server.is_redis(8, 0), "{error}");
+            continue;
+        }
+        // The table has the figures of the defaults, and the name of one of the arguments that share a text.
+        let error = error.replace("at most 1 ", "at most 1024 ");
+        let known = table.contains(&format!("`{error}`")) || {
+            let amount = error.strip_suffix(" must be an integer from 1 to 1000000000000");
+            let name = amount.and_then(|start| start.strip_prefix("ERR "));
+            name.is_some_and(|name| table.contains(&format!("`{name}`")))
+        };
+        assert!(known, "{call}: {error}");
+    }
+}
+
+/// The short lines of the first page are parts of the whole ones, which are run.
+#[test]
+fn the_calls_of_the_first_page_are_those_of_the_clients() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let clients = fs::read_to_string(root.join("docs/clients.md")).expect("clients");
+    let readme = fs::read_to_string(root.join("README.md")).expect("README");
+    let section = readme.split("## From your language").nth(1).expect("the section");
+    let table = section.split("\n\n").nth(2).expect("the table");
+    let mut found = 0;
+    for (_, span) in spans(table) {
+        for part in span.split("...").filter(|part| part.len() > 3) {
+            assert!(clients.contains(part), "{span}: {part} is not on the page about clients");
+        }
+        found += 1;
+    }
+    assert!(found >= 10, "{found} calls: is the form of the table another?");
 }
 
 #[test]
