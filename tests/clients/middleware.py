@@ -83,6 +83,14 @@ def headers(limit, remaining, reset, policy, items, retry=None):
     return {**right, "retry-after": str(retry)} if retry else right
 
 
+def shown(status, seen):
+    """Asserts that docs/middleware.md shows an answer with this status and exactly these fields."""
+    blocks = [block.split("```")[0].splitlines() for block in
+              open(os.path.join(ROOT, "docs", "middleware.md")).read().split("```text\nHTTP/1.1 ")[1:]]
+    drawn = [dict(line.lower().split(": ", 1) for line in lines[1:]) for lines in blocks if lines[0].startswith(str(status))]
+    same(drawn, [limits(seen)])
+
+
 def five_hundred(name):
     """500 requests, 50 at a time, limit 100 per 10 s: 100 pass, each with a `remaining` of its own, 400 do not."""
     note = ""
@@ -113,10 +121,13 @@ def set_clock(name):
     """100 at second 9 pass, 100 at second 11 do not, at 18.999 none does, and at 19 they pass again."""
     with Server(clock=True) as server, App(name, server.port) as app:
         server.at(9)
-        same(Counter(status for status, _ in app.many(100)), {200: 100})
+        answers = app.many(100)
+        same(Counter(status for status, _ in answers), {200: 100})
+        shown(200, next(h for _, h in answers if h["x-ratelimit-remaining"] == "0"))
         server.at(11)
         policy = '"items";q=100;w=10'
         for status, h in app.many(100):
+            shown(status, h)
             same((status, limits(h)), (429, headers(100, 0, 8, policy, '"items";r=0;t=8', 8)))
         server.at(18.999)
         status, h = app.ask("/api/items")
