@@ -20,6 +20,14 @@ APPS = {  # command, folder, prefix of the paths in keys
     "Express": (["node", "app.mjs"], os.path.join(WORK, "node"), "/"),
     "axum": ([os.path.join(WORK, "cargo", "debug", "redis-rl-axum-example")], WORK, "/"),
 }
+# What the framework takes for /api/login.
+SAME_ROUTE = {
+    "Laravel": {"/api/login/", "/api/login?a=1", "/api/%6Cogin"},
+    "ThinkPHP style": {"/api/login/", "/API/LOGIN", "/Api/Login/", "/api/login.html", "/api/login?a=1"},
+    "Starlette": {"/api/login?a=1", "/api/%6Cogin", "/api/login%0A"},
+    "Express": {"/api/login/", "/API/LOGIN", "/Api/Login/", "/api/login?a=1"},
+    "axum": {"/api/login?a=1"},
+}
 
 
 class App:
@@ -152,6 +160,18 @@ def rules(name):
         key = f"http:{app.slash}api/login:user:ann"
         same([server.call("EXISTS", key), server.call("TYPE", key)], [1, "ratelimit"])
 
+        # No other spelling of the path leads to the page past its limit, and none has a limit of its own (see DBSIZE).
+        for path in ("/api/login/", "/API/LOGIN", "/Api/Login/", "/api/login.html", "/api/login?a=1", "/api/%6Cogin",
+                     "/api//login", "/api/./login", "/api/login%0A", "/api/login;a=1"):
+            status = app.get(path, "ann")
+            assert status in (301, 307, 404, 429), f"{path} answered {status}"
+            assert status == 429 or path not in SAME_ROUTE[name], f"{path} answered {status}"
+
+        # A pattern is one limit.
+        same([app.get(f"/api/users/{user}") for user in "1 2 3 4 5".split()], [200] * 3 + [429] * 2)
+        pattern = "api/users/:id" if name == "Express" else "api/users/<id>"
+        same(server.call("EXISTS", f"http:{app.slash}{pattern}:ip:127.0.0.1"), 1)
+
         same([app.get("/api/export", user) for user in [None, "ann", "bob"] * 4], [200] * 10 + [429] * 2)
         status, h = app.ask("/api/export")
         same(limits(h), headers(10, 0, 10, '"export";q=10;w=10', '"export";r=0;t=1', 1))
@@ -168,7 +188,66 @@ def rules(name):
                                ("/api/free", None, "127.0.0.1")):
             status, h = app.ask(path, user, ip)
             same((status, limits(h)), (200, {}))
-        same(server.call("DBSIZE"), 6)
+        same(server.call("DBSIZE"), 7)
+    return ""
+
+
+# Prints the key that each kind of user is charged to, or the error.
+USERS = {
+    "Express": (["node", "--input-type=module", "-e"], """
+        import { rateLimit } from './ratelimit.mjs';
+        const table = { '/a': { limits: { a: 'SLIDE 5 1m' }, by: 'user', failure: 'closed' } };
+        for (const user of ['ann', 7, 0, '', null, undefined, { id: 'ann' }, NaN]) {
+          let key = 'none';
+          const redis = { call: async (_, word) => { key = word; return [1, 4, 0, 1, 5, 0, [[1, 4, 0, 1, 5, 0]]]; } };
+          await rateLimit(redis, table)('/a')({ user, ip: '::1' }, { set() {} }, (e) => e && (key = e.name));
+          console.log(key);
+        }
+        try { rateLimit({}, table)('/b'); } catch (e) { console.log(e.message); }"""),
+    "Starlette": (["{python}", "-c"], """if True:
+        import asyncio, sys
+        sys.path.insert(0, ".")
+        from ratelimit import RateLimit
+        from starlette.authentication import BaseUser, SimpleUser, UnauthenticatedUser
+        class Nameless(BaseUser):
+            is_authenticated, display_name = True, "ann"
+        class Wrong(BaseUser):
+            is_authenticated, identity = True, object()
+        class Redis:
+            async def execute_command(self, name, key, *words):
+                print(key)
+                return [1, 4, 0, 1, 5, 0, [[1, 4, 0, 1, 5, 0]]]
+        async def app(*_):
+            pass
+        table = {"/a": {"limits": {"a": "SLIDE 5 1m"}, "by": "user", "failure": "closed"}}
+        def ask(who, **more):
+            scope = {"type": "http", "client": ["::1", 1], "user": who}
+            try:
+                asyncio.run(RateLimit(app, Redis(), table, route=lambda scope: "/a", **more)(scope, None, None))
+            except TypeError:
+                print("TypeError")
+        for user in SimpleUser("ann"), Nameless():
+            ask(user)
+        for user in 7, 0, "", None:
+            ask(None, user=lambda scope: user)
+        for user in UnauthenticatedUser(), Wrong():
+            ask(user)
+        ask(object(), user=lambda scope: scope["user"])"""),
+}
+
+
+def users(name):
+    """A name or a number is a key, nobody is the address, and an object is an error: it is not written into a key."""
+    command, program = USERS[name]
+    python, folder = APPS["Starlette"][0][0], APPS[name][1]
+    done = subprocess.run([word.format(python=python) for word in command] + [program], cwd=folder, text=True, timeout=60,
+                          capture_output=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    nobody = "http:/a:ip:::1"
+    right = {"Express": ["http:/a:user:ann", "http:/a:user:7", "http:/a:user:0", nobody, nobody, nobody, "TypeError", "TypeError",
+                         "rateLimit: no rule /b in the table"],
+             "Starlette": ["http:/a:user:ann", "http:/a:user:ann", "http:/a:user:7", "http:/a:user:0", nobody, nobody, nobody,
+                           "TypeError", "TypeError"]}
+    same((done.stdout.splitlines(), done.stderr), (right[name], ""))
     return ""
 
 
@@ -195,4 +274,8 @@ def failure(name):
     return ""
 
 
-TESTS = {"500 at once": five_hundred, "set clock": set_clock, "rules": rules, "failure": failure}
+TESTS = {"500 at once": five_hundred, "set clock": set_clock, "rules": rules, "users": users, "failure": failure}
+
+
+def tests(name):
+    return {what: test for what, test in TESTS.items() if test is not users or name in USERS}
