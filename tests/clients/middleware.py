@@ -192,8 +192,35 @@ def rules(name):
     return ""
 
 
-# Prints the key that each kind of user is charged to, or the error.
+# Prints the key that each kind of user is charged to, or the error; for Starlette the patterns of routes below a mount, too.
 USERS = {
+    "ThinkPHP style": (["php", "-r"], """
+        namespace think {
+            class Request {
+                public function __construct(private $user) {}
+                public function middleware($name) { return $this->user; }
+                public function ip() { return '::1'; }
+            }
+            class Response {}
+        }
+        namespace {
+            require 'RateLimiter.php';
+            require 'ThinkRateLimit.php';
+            const TABLE = ['a' => ['limits' => ['a' => 'SLIDE 5 1m'], 'by' => 'user', 'failure' => 'open']];
+            function config() { return TABLE; }
+            $limiter = new RateLimiter(TABLE, function ($name, $key) {
+                echo "$key\\n";
+                return [1, 4, 0, 1, 5, 0, [[1, 4, 0, 1, 5, 0]]];
+            });
+            foreach (['ann', 7, 0, '', null] as $user) $limiter->decide('a', '::1', $user);
+            try {
+                // An object that could be written as a string.
+                $request = new think\\Request((object) ['id' => new Exception()]);
+                (new app\\middleware\\ThinkRateLimit())->handle($request, fn () => new think\\Response(), 'a');
+            } catch (TypeError $e) {
+                echo str_contains($e->getMessage(), '($user)') ? 'TypeError' : $e;
+            }
+        }"""),
     "Express": (["node", "--input-type=module", "-e"], """
         import { rateLimit } from './ratelimit.mjs';
         const table = { '/a': { limits: { a: 'SLIDE 5 1m' }, by: 'user', failure: 'closed' } };
@@ -207,7 +234,9 @@ USERS = {
     "Starlette": (["{python}", "-c"], """if True:
         import asyncio, sys
         sys.path.insert(0, ".")
-        from ratelimit import RateLimit
+        from ratelimit import RateLimit, matched_route
+        from starlette.applications import Starlette
+        from starlette.routing import Mount, Route
         from starlette.authentication import BaseUser, SimpleUser, UnauthenticatedUser
         class Nameless(BaseUser):
             is_authenticated, display_name = True, "ann"
@@ -232,7 +261,12 @@ USERS = {
             ask(None, user=lambda scope: user)
         for user in UnauthenticatedUser(), Wrong():
             ask(user)
-        ask(object(), user=lambda scope: scope["user"])"""),
+        ask(object(), user=lambda scope: scope["user"])
+        # The pattern of a route: with that of its mount, whatever the server puts before both.
+        inner = Starlette(routes=[Route("/b/{id}", app, methods=["GET"])])
+        outer = Starlette(routes=[Mount("/{tenant}", inner), Route("/", app)])
+        for path, root in ("/x/b/1", ""), ("/v1/x/b/1", "/v1"), ("/x/c", ""), ("/", ""):
+            print(matched_route({"type": "http", "method": "GET", "path": path, "root_path": root, "headers": [], "app": outer}))"""),
 }
 
 
@@ -245,8 +279,9 @@ def users(name):
     nobody = "http:/a:ip:::1"
     right = {"Express": ["http:/a:user:ann", "http:/a:user:7", "http:/a:user:0", nobody, nobody, nobody, "TypeError", "TypeError",
                          "rateLimit: no rule /b in the table"],
+             "ThinkPHP style": ["http:a:user:ann", "http:a:user:7", "http:a:user:0", "http:a:ip:::1", "http:a:ip:::1", "TypeError"],
              "Starlette": ["http:/a:user:ann", "http:/a:user:ann", "http:/a:user:7", "http:/a:user:0", nobody, nobody, nobody,
-                           "TypeError", "TypeError"]}
+                           "TypeError", "TypeError", "/{tenant}/b/{id}", "/{tenant}/b/{id}", "None", "/"]}
     same((done.stdout.splitlines(), done.stderr), (right[name], ""))
     return ""
 
