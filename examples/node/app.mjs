@@ -11,6 +11,7 @@ const rules = {
     whitelist: ['127.0.0.7', 'monitor'],
   },
   '/api/login': { limits: { minute: 'SLIDE 5 1m', day: 'FIXED 50 1d' }, by: 'user', failure: 'closed' },
+  '/api/users/:id': { limits: { users: 'SLIDE 3 1m' }, by: 'ip', failure: 'open' },
   '/api/export': { limits: { export: 'TOKEN 10 1 PER 1s' }, by: 'route', failure: 'closed' },
 };
 const redis = new Redis({
@@ -25,9 +26,11 @@ redis.on('error', () => {});
 
 const app = express();
 app.use((req, res, next) => {
-  req.user = req.get('X-User'); // in place of a login
+  const id = req.get('X-User'); // in place of a login
+  if (id) req.user = { id };
   next();
 });
-app.use(rateLimit(redis, rules));
-app.all('/api/:page', (req, res) => res.send(req.params.page));
+const limit = rateLimit(redis, rules, (req) => req.user?.id);
+for (const route of Object.keys(rules)) app.all(route, limit(route), (req, res) => res.send(req.path));
+app.all('/api/free', (req, res) => res.send('free'));
 redis.once('ready', () => app.listen(process.env.PORT ?? 8000, '127.0.0.1'));

@@ -3,7 +3,7 @@
 /**
  * Decides a request by a table of rules, with phpredis. LaravelRateLimit.php and ThinkRateLimit.php put it to work.
  *
- * The table: route => [
+ * The table: pattern of the route, 'users/{id}' => [
  *   'limits'    => name => rule of the module; all must let the request pass,
  *   'by'        => 'ip', 'user' (the IP where nobody is logged in) or 'route' (one limit for everybody),
  *   'whitelist' => IPs and users who are not limited,
@@ -17,21 +17,26 @@ final class RateLimiter
     {
     }
 
-    /** @return array{int, array<string, string>} the status (200: go ahead) and the headers */
-    public function decide(string $route, string $ip, ?string $user): array
+    /**
+     * @param string|int|null $user the id of who is logged in, never an object
+     * @return array{int, array<string, string>} the status (200: go ahead) and the headers
+     */
+    public function decide(string $route, string $ip, string|int|null $user): array
     {
         $rule = $this->rules[$route] ?? null;
+        $user = (string) $user;
         $whitelist = $rule['whitelist'] ?? [];
-        if (!$rule || in_array($ip, $whitelist, true) || ($user !== null && in_array($user, $whitelist, true))) {
+        if (!$rule || in_array($ip, $whitelist, true) || in_array($user, $whitelist, true)) {
             return [200, []];
         }
         $who = match (true) {
             $rule['by'] === 'route' => 'all',
-            $rule['by'] === 'user' && $user !== null => "user:$user",
+            $rule['by'] === 'user' && $user !== '' => "user:$user",
             default => "ip:$ip",
         };
+        $place = strtr($route, '{}', '<>'); // {id} would send all keys of the route to one node of a cluster
         try {
-            $reply = ($this->call)('RL.CHARGE', "http:$route:$who", ...explode(' ', implode(' ', $rule['limits'])));
+            $reply = ($this->call)('RL.CHARGE', "http:$place:$who", ...explode(' ', implode(' ', $rule['limits'])));
         } catch (RedisException $e) {
             $reply = false;
         }

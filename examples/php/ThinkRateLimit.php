@@ -1,12 +1,17 @@
 <?php
 
+declare(strict_types=1); // an object is no user id: TypeError
+
 namespace app\middleware;
 
 use Closure;
 use think\Request;
 use think\Response;
 
-/** ThinkPHP 6 or later: a middleware for app/middleware.php or for a route. */
+/**
+ * ThinkPHP 6 or later: a route middleware. Every route names its rule, as several paths lead to one route (letter case, .html):
+ * Route::post('api/login', 'Login/index')->middleware(ThinkRateLimit::class, 'api/login');
+ */
 class ThinkRateLimit
 {
     private \RateLimiter $limiter;
@@ -23,10 +28,10 @@ class ThinkRateLimit
         $this->limiter = new \RateLimiter(config('ratelimit'), $call);
     }
 
-    public function handle(Request $request, Closure $next): Response
+    public function handle(Request $request, Closure $next, string $route): Response
     {
-        $user = $request->middleware('user'); // set by the middleware that logs in
-        [$status, $headers] = $this->limiter->decide($request->pathinfo(), $request->ip(), $user);
+        $user = $request->middleware('user')?->id; // set by the middleware that logs in
+        [$status, $headers] = $this->limiter->decide($route, $request->ip(), $user);
         $response = $status === 200 ? $next($request) : Response::create('', 'html', $status);
         return $response->header($headers);
     }

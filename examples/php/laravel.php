@@ -14,6 +14,7 @@ use Illuminate\Http\Request;
 use Illuminate\Http\Response;
 use Illuminate\Redis\RedisManager;
 use Illuminate\Routing\Router;
+use Symfony\Component\HttpKernel\Exception\HttpExceptionInterface;
 
 error_reporting(E_ALL & ~E_DEPRECATED);
 require 'Illuminate/autoload.php';
@@ -42,7 +43,7 @@ $app->bind(ResponseFactoryContract::class, fn () => new class {
 $router = new Router(new Dispatcher($app), $app);
 $router->aliasMiddleware('ratelimit', LaravelRateLimit::class);
 $router->middleware('ratelimit')->group(function (Router $router) {
-    foreach (['items', 'login', 'export'] as $page) {
+    foreach (['items', 'login', 'export', 'users/{id}'] as $page) {
         $router->any("api/$page", fn () => $page);
     }
 });
@@ -50,4 +51,9 @@ $router->any('api/free', fn () => 'free');
 
 $request = Request::capture();
 $request->setUserResolver(fn () => ($user = $request->header('X-User')) ? new GenericUser(['id' => $user]) : null);
-$router->dispatch($request)->send();
+try {
+    $response = $router->dispatch($request);
+} catch (HttpExceptionInterface $e) { // no such route
+    $response = new Response('', $e->getStatusCode());
+}
+$response->send();

@@ -12,6 +12,11 @@ return [
         'by' => 'user',
         'failure' => 'closed',
     ],
+    'api/users/{id}' => [
+        'limits' => ['users' => 'SLIDE 3 1m'],
+        'by' => 'ip',
+        'failure' => 'open',
+    ],
     'api/export' => [
         'limits' => ['export' => 'TOKEN 10 1 PER 1s'],
         'by' => 'route',

@@ -69,8 +69,17 @@ namespace {
         return ['ratelimit' => require __DIR__ . '/rules.php'][$name];
     }
 
-    $request = (new think\Request())->withMiddleware(['user' => $_SERVER['HTTP_X_USER'] ?? null]); // in place of a login
-    (new app\middleware\ThinkRateLimit())
-        ->handle($request, fn ($request) => think\Response::create($request->pathinfo()))
-        ->send();
+    $id = $_SERVER['HTTP_X_USER'] ?? null; // in place of a login
+    $request = (new think\Request())->withMiddleware(['user' => $id === null ? null : (object) ['id' => $id]]);
+
+    // By default letter case, a slash at the end and the suffix .html make no difference to ThinkPHP's routes.
+    $path = preg_replace('/\.html$/iD', '', rtrim($request->pathinfo(), '/'));
+    $page = fn ($request) => think\Response::create($request->pathinfo());
+    $response = $path === 'api/free' ? $page($request) : think\Response::create('', 'html', 404);
+    foreach (array_keys(config('ratelimit')) as $route) {
+        if (preg_match('#^' . str_replace('{id}', '[^/]+', $route) . '$#iD', $path)) {
+            $response = (new app\middleware\ThinkRateLimit())->handle($request, $page, $route);
+        }
+    }
+    $response->send();
 }

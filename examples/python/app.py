@@ -6,7 +6,9 @@ from ratelimit import RateLimit
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from starlette.applications import Starlette
+from starlette.authentication import AuthCredentials, AuthenticationBackend, SimpleUser
 from starlette.middleware import Middleware
+from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
@@ -14,6 +16,7 @@ RULES = {
     "/api/items": {"limits": {"items": "SLIDE 100 10s"}, "by": "ip", "failure": "open",
                    "whitelist": ["127.0.0.7", "monitor"]},
     "/api/login": {"limits": {"minute": "SLIDE 5 1m", "day": "FIXED 50 1d"}, "by": "user", "failure": "closed"},
+    "/api/users/{id}": {"limits": {"users": "SLIDE 3 1m"}, "by": "ip", "failure": "open"},
     "/api/export": {"limits": {"export": "TOKEN 10 1 PER 1s"}, "by": "route", "failure": "closed"},
 }
 client = redis.asyncio.Redis(
@@ -22,22 +25,22 @@ client = redis.asyncio.Redis(
 )
 
 
-class HeaderLogin:
+class HeaderLogin(AuthenticationBackend):
     """In place of a login: the name in X-User."""
 
-    def __init__(self, app):
-        self.app = app
-
-    async def __call__(self, scope, receive, send):
-        user = dict(scope.get("headers", ())).get(b"x-user")
-        await self.app({**scope, "user": user and user.decode()}, receive, send)
+    async def authenticate(self, conn):
+        name = conn.headers.get("X-User")
+        return (AuthCredentials(), SimpleUser(name)) if name else None
 
 
 async def page(request):
-    return PlainTextResponse(request.path_params["page"])
+    return PlainTextResponse(request.url.path)
 
 
 app = Starlette(
-    routes=[Route("/api/{page}", page)],
-    middleware=[Middleware(HeaderLogin), Middleware(RateLimit, redis=client, rules=RULES)],
+    routes=[Route(route, page) for route in [*RULES, "/api/free"]],
+    middleware=[
+        Middleware(AuthenticationMiddleware, backend=HeaderLogin()),
+        Middleware(RateLimit, redis=client, rules=RULES),
+    ],
 )

@@ -409,7 +409,7 @@ def main():
         "middleware axum": lambda: cargo(os.path.join(ROOT, "examples", "rust")),
     }
     for name, prepare in chosen(apps).items():
-        for what, test in middleware.TESTS.items():
+        for what, test in middleware.tests(name.removeprefix("middleware ")).items():
             def work():
                 prepare()
                 return test(name.removeprefix("middleware "))

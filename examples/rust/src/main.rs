@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, Request};
+use axum::extract::Request;
 use axum::middleware::{from_fn, from_fn_with_state, Next};
 use axum::response::Response;
 use axum::{routing::any, Router};
@@ -27,13 +27,24 @@ fn rules() -> HashMap<&'static str, Rule> {
         whitelist: &[],
         failure: Failure::Closed,
     };
+    let users = Rule {
+        limits: &[("users", "SLIDE 3 1m")],
+        by: By::Ip,
+        whitelist: &[],
+        failure: Failure::Open,
+    };
     let export = Rule {
         limits: &[("export", "TOKEN 10 1 PER 1s")],
         by: By::Route,
         whitelist: &[],
         failure: Failure::Closed,
     };
-    HashMap::from([("/api/items", items), ("/api/login", login), ("/api/export", export)])
+    HashMap::from([
+        ("/api/items", items),
+        ("/api/login", login),
+        ("/api/users/{id}", users),
+        ("/api/export", export),
+    ])
 }
 
 /// In place of a login: the name in X-User.
@@ -58,8 +69,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         redis: ConnectionManager::new_lazy_with_config(client, config)?,
         rules: Arc::new(rules()),
     };
+    let page = || any(|request: Request| async move { request.uri().path().to_owned() });
     let app = Router::new()
-        .route("/api/{page}", any(|Path(page): Path<String>| async { page }))
+        .route("/api/items", page())
+        .route("/api/login", page())
+        .route("/api/users/{id}", page())
+        .route("/api/export", page())
+        .route("/api/free", page())
         .layer(from_fn_with_state(state, rate_limit))
         .layer(from_fn(header_login))
         .into_make_service_with_connect_info::<SocketAddr>();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -42,15 +42,16 @@ pub struct User(pub String);
 #[derive(Clone)]
 pub struct RateLimit {
     pub redis: ConnectionManager,
-    /// By path. A path that is not in the table is not limited.
+    /// By the pattern of the route, `/users/{id}`. A route that is not in the table is not limited.
     pub rules: Arc<HashMap<&'static str, Rule>>,
 }
 
 type Six = (bool, i64, i64, i64, i64, i64);
 
 pub async fn rate_limit(State(state): State<RateLimit>, request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    let Some(rule) = state.rules.get(path) else {
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("", MatchedPath::as_str);
+    let Some(rule) = state.rules.get(route) else {
         return next.run(request).await;
     };
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
@@ -67,7 +68,8 @@ pub async fn rate_limit(State(state): State<RateLimit>, request: Request, next: 
         _ => format!("ip:{ip}"),
     };
     let mut charge = redis::cmd("RL.CHARGE");
-    charge.arg(format!("http:{path}:{who}"));
+    // {id} would send all keys of the route to one node of a cluster.
+    charge.arg(format!("http:{}:{who}", route.replace('{', "<").replace('}', ">")));
     for (_, words) in rule.limits {
         charge.arg(words.split(' ').collect::<Vec<_>>());
     }
@@ -76,7 +78,7 @@ pub async fn rate_limit(State(state): State<RateLimit>, request: Request, next: 
     let (allowed, remaining, retry_ms, reset_ms, limit, _, rows) = match (reply, &rule.failure) {
         (Ok(reply), _) => reply,
         (Err(error), failure) => {
-            eprintln!("rate limit of {path} not decided, failing {failure:?}: {error}");
+            eprintln!("rate limit of {route} not decided, failing {failure:?}: {error}");
             return match failure {
                 Failure::Open => next.run(request).await,
                 Failure::Closed => {
