@@ -1,12 +1,14 @@
 //! Clusters of three primaries: clients find the right node, and limits hold while slots and roles move.
 
+mod model;
 mod support;
 
+use model::gen::{Options, Scenario};
 use redis::Value;
 use support::client::{error, is_error, show, six, split, Client};
 use support::server::Kind;
 use support::traffic::{key, lines, Link, Traffic};
-use support::work::pictures;
+use support::work::{keys, pictures};
 use support::{until, Cluster, Server};
 
 const WRITERS: usize = 8;
@@ -163,13 +165,16 @@ impl Move {
     }
 }
 
-/// Runs `carry_over` under traffic; exactly the limit passes, and the new owner has what the old one had.
-fn a_move(carry_over: impl FnOnce(&Cluster, &Move, &str)) {
+/// A way to have a slot at its new node, or on its way there.
+type Way = fn(&Cluster, &Move);
+
+/// Runs `way` under traffic; exactly the limit passes, and the new owner has what the old one had.
+fn a_move(way: Way) {
     let cluster = Cluster::start(1);
     let (lines, traffic) = traffic(&cluster, "m");
     let slot = Move::of(&cluster, "m");
     let before = traffic.counts.total();
-    carry_over(&cluster, &slot, "m");
+    way(&cluster, &slot);
     until("the slot at its new node", || slot.done(&cluster, "m"));
     let during = traffic.counts.total() - before;
     let counts = traffic.finish();
@@ -179,61 +184,154 @@ fn a_move(carry_over: impl FnOnce(&Cluster, &Move, &str)) {
     }
     assert_kept(&cluster.primaries[slot.to], cluster.replica(slot.to), &lines);
     assert_eq!(cluster.primaries[slot.from].client().int("DBSIZE"), 0);
+    assert_nothing_refused(&cluster);
+}
+
+fn assert_nothing_refused(cluster: &Cluster) {
     for node in cluster.nodes() {
         node.assert_log_clean();
         assert!(!node.whole_log().contains(" was refused"), "{}", node.log());
     }
 }
 
-#[test]
-fn a_slot_moves_key_by_key_under_traffic() {
-    a_move(|cluster, slot, _| {
-        let mut from = cluster.primaries[slot.from].client();
-        let mut to = cluster.primaries[slot.to].client();
-        let (number, target) = (slot.slot, &slot.ids[slot.to]);
-        to.ok(&format!("CLUSTER SETSLOT {number} IMPORTING {}", slot.ids[slot.from]));
-        from.ok(&format!("CLUSTER SETSLOT {number} MIGRATING {target}"));
-        let port = cluster.primaries[slot.to].port;
-        loop {
-            let names =
-                support::client::texts(&from.ok(&format!("CLUSTER GETKEYSINSLOT {number} 2")));
-            if names.is_empty() {
-                break;
-            }
-            from.ok(&format!("MIGRATE 127.0.0.1 {port} \"\" 0 60000 KEYS {}", names.join(" ")));
+fn key_by_key(cluster: &Cluster, slot: &Move) {
+    let mut from = cluster.primaries[slot.from].client();
+    let mut to = cluster.primaries[slot.to].client();
+    let (number, target) = (slot.slot, &slot.ids[slot.to]);
+    to.ok(&format!("CLUSTER SETSLOT {number} IMPORTING {}", slot.ids[slot.from]));
+    from.ok(&format!("CLUSTER SETSLOT {number} MIGRATING {target}"));
+    let port = cluster.primaries[slot.to].port;
+    loop {
+        let names = support::client::texts(&from.ok(&format!("CLUSTER GETKEYSINSLOT {number} 2")));
+        if names.is_empty() {
+            break;
         }
-        // The new owner first: nobody is ever told that the slot is nobody's.
-        for node in [&mut to, &mut from] {
-            node.ok(&format!("CLUSTER SETSLOT {number} NODE {target}"));
-        }
-    });
+        from.ok(&format!("MIGRATE 127.0.0.1 {port} \"\" 0 60000 KEYS {}", names.join(" ")));
+    }
+    // The new owner first: nobody is ever told that the slot is nobody's.
+    for node in [&mut to, &mut from] {
+        node.ok(&format!("CLUSTER SETSLOT {number} NODE {target}"));
+    }
 }
 
 /// Valkey 9 moves whole slots at once, if every module says that it can follow.
+fn sent_at_once(cluster: &Cluster, slot: &Move) {
+    let mut from = cluster.primaries[slot.from].client();
+    let (number, target) = (slot.slot, &slot.ids[slot.to]);
+    from.ok(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {number} {number} NODE {target}"));
+}
+
+fn can_send_at_once() -> bool {
+    let (kind, major, _) = Server::start().version();
+    kind == Kind::Valkey && major >= 9
+}
+
+fn fetched_at_once(cluster: &Cluster, slot: &Move) {
+    let mut to = cluster.primaries[slot.to].client();
+    to.ok(&format!("CLUSTER MIGRATION IMPORT {} {}", slot.slot, slot.slot));
+}
+
+fn can_fetch_at_once() -> bool {
+    Server::start().is_redis(8, 4)
+}
+
+#[test]
+fn a_slot_moves_key_by_key_under_traffic() {
+    a_move(key_by_key);
+}
+
 #[test]
 fn valkey_migrates_a_slot_at_once_under_traffic() {
-    let (kind, major, _) = Server::start().version();
-    if kind != Kind::Valkey || major < 9 {
+    if !can_send_at_once() {
         println!("skipped: CLUSTER MIGRATESLOTS needs Valkey 9");
         return;
     }
-    a_move(|cluster, slot, _| {
-        let mut from = cluster.primaries[slot.from].client();
-        let (number, target) = (slot.slot, &slot.ids[slot.to]);
-        from.ok(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {number} {number} NODE {target}"));
-    });
+    a_move(sent_at_once);
 }
 
 #[test]
 fn redis_imports_a_slot_at_once_under_traffic() {
-    if !Server::start().is_redis(8, 4) {
+    if !can_fetch_at_once() {
         println!("skipped: CLUSTER MIGRATION IMPORT needs Redis 8.4");
         return;
     }
-    a_move(|cluster, slot, _| {
-        let mut to = cluster.primaries[slot.to].client();
-        to.ok(&format!("CLUSTER MIGRATION IMPORT {} {}", slot.slot, slot.slot));
-    });
+    a_move(fetched_at_once);
+}
+
+/// Random calls of every kind on keys that share the tag `t`: plain, in MULTI and by EVAL. Between them all
+/// clocks move on together, by far less than a node waits for another one.
+fn random_calls(cluster: &Cluster, owner: &Server, scenario: &mut Scenario) {
+    let mut client = owner.client();
+    let script = b"return redis.pcall(unpack(ARGV))";
+    let (mut debts, mut refunds, mut allowed) = (0, 0, 0);
+    for number in 0..900 {
+        let (_, words) = scenario.next_call();
+        cluster.nodes().for_each(|node| node.clock.advance(number % 7 * 700));
+        let reply = match number % 11 {
+            3 => {
+                let mut eval =
+                    vec![b"EVAL".to_vec(), script.to_vec(), b"1".to_vec(), b"{t}".to_vec()];
+                eval.extend(words.iter().cloned());
+                client.run(&eval)
+            }
+            7 => {
+                client.ok("MULTI");
+                client.run(&words);
+                client.ok("SET {t}:plain 1");
+                match client.call("EXEC") {
+                    Value::Array(mut replies) => replies.swap_remove(0),
+                    aborted => aborted,
+                }
+            }
+            _ => client.run(&words),
+        };
+        let Some(decision) = six(&reply) else { continue };
+        let forced = words.iter().any(|word| word.eq_ignore_ascii_case(b"FORCE"));
+        debts += i64::from(forced && decision[1] == 0);
+        refunds += i64::from(words[0] == b"RL.REFUND");
+        allowed += decision[0];
+    }
+    assert!(allowed > 100 && debts > 5 && refunds > 10, "{allowed} {debts} {refunds}");
+}
+
+/// A move changes no byte of any value. It keeps the expiry too, but for MIGRATE: there the server sends how
+/// much time is left, and the target counts from when it gets that.
+#[test]
+fn each_value_is_the_same_after_a_move() {
+    const LATER_MS: i64 = 60_000;
+    let cluster = Cluster::start(1);
+    let mut ways: Vec<(Way, i64)> = vec![(key_by_key, LATER_MS)];
+    ways.extend(can_send_at_once().then_some((sent_at_once as Way, 0)));
+    ways.extend(can_fetch_at_once().then_some((fetched_at_once as Way, 0)));
+    let mut scenario = Scenario::new(105, Options { keys: 120, ..Options::default() });
+    for (number, (way, later_ms)) in ways.into_iter().enumerate() {
+        let slot = Move::of(&cluster, "t");
+        let from = &cluster.primaries[slot.from];
+        random_calls(&cluster, from, &mut scenario);
+        // What outlives the test by far, whatever the machine does.
+        let mut client = from.client();
+        let mut names = keys(&mut client);
+        names.retain(|name| client.int(&format!("PTTL {name}")) > 20 * LATER_MS);
+        let ours = pictures(&mut client, &names);
+        assert!(ours.len() > 25, "way {number}: only {} keys", ours.len());
+        way(&cluster, &slot);
+        until("the slot at its new node", || slot.done(&cluster, "t"));
+        assert_eq!(client.int("DBSIZE"), 0);
+        let (to, replica) = (&cluster.primaries[slot.to], cluster.replica(slot.to));
+        to.wait_for(replica);
+        let mut there = replica.client();
+        there.ok("READONLY");
+        let theirs = pictures(&mut to.client(), &names);
+        assert_eq!(theirs, pictures(&mut there, &names), "way {number}: the target's replica");
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert_eq!(ours.dump, theirs.dump, "way {number}: {}", ours.key);
+            assert_eq!(ours.digest, theirs.digest, "way {number}: {}", ours.key);
+            let later = theirs.expires_at - ours.expires_at;
+            assert!((0..=later_ms).contains(&later), "way {number}: {} {later} ms", ours.key);
+        }
+        println!("way {number}: {} keys are the same", ours.len());
+    }
+    assert_nothing_refused(&cluster);
 }
 
 fn is_primary(client: &mut Client) -> bool {

@@ -5,12 +5,13 @@ mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::Value;
 use support::client::{show, six, split, Client};
 use support::stream;
 use support::traffic::{key, lines, Link, Traffic};
+use support::wait::patience;
 use support::{until, Server};
 
 const WRITERS: usize = 12;
@@ -91,6 +92,15 @@ struct Pair {
     replica: Server,
     directions: Arc<Directions>,
     lines: Vec<String>,
+    /// The replica's place in the stream when its primary was gone.
+    reached: i64,
+}
+
+/// What was allowed by a moment, and the primary's place in the stream after it.
+struct Sample {
+    when: Instant,
+    allowed: Vec<i64>,
+    offset: i64,
 }
 
 impl Pair {
@@ -116,7 +126,7 @@ impl Pair {
         });
         let directions = Arc::new(Directions::default());
         directions.port.store(primary.port, Relaxed);
-        Pair { primary, replica, directions, lines: lines("f", LIMIT) }
+        Pair { primary, replica, directions, lines: lines("f", LIMIT), reached: 0 }
     }
 
     /// Starts the writers; answers when they are well under way.
@@ -159,6 +169,7 @@ impl Pair {
         self.directions.port.store(0, Relaxed);
         until("the writers to notice", || self.directions.idle.load(Relaxed) == WRITERS);
         let acknowledged = (0..self.lines.len()).map(|n| traffic.counts.allowed(n)).collect();
+        self.reached = client.info_int("replication", "slave_repl_offset");
         let received = self.received();
         assert_eq!(received, self.known(), "the replica's state and what it was sent");
         client.ok("REPLICAOF NO ONE");
@@ -196,15 +207,37 @@ impl Pair {
     }
 }
 
+/// While the link is up the replica is a moment behind, no more: what is lost was allowed in that moment.
 #[test]
 fn a_primary_killed_under_load() {
     let mut pair = Pair::start();
     let traffic = pair.traffic();
+    let (mut here, mut there) = (pair.primary.client(), pair.replica.client());
+    let (begin, mut samples) = (Instant::now(), Vec::new());
+    let enough = LIMIT * pair.lines.len() as i64 * 5 / 6;
+    until("traffic for a second, and the replica not far behind", || {
+        let allowed = (0..pair.lines.len()).map(|n| traffic.counts.allowed(n)).collect();
+        let offset = here.info_int("replication", "master_repl_offset");
+        samples.push(Sample { when: Instant::now(), allowed, offset });
+        let reached = there.info_int("replication", "slave_repl_offset");
+        let known = samples.iter().rfind(|sample| sample.offset <= reached);
+        let near = known.is_some_and(|sample| sample.when.elapsed() < patience(1) / 4);
+        near && (begin.elapsed() > Duration::from_secs(1) || traffic.counts.total() > enough)
+    });
+    let killed = Instant::now();
     let (acknowledged, received) = pair.fail_over(&traffic);
     let lost = pair.report("killed", traffic, &acknowledged, &received);
     let before: i64 = acknowledged.iter().sum();
-    assert!(received.iter().all(|n| *n > START / 2), "the replica had {received:?}");
-    println!("killed: {lost} of {before} acknowledged calls were in flight");
+    let last = samples.iter().rfind(|sample| sample.offset <= pair.reached).expect("a sample");
+    let lag = killed.duration_since(last.when);
+    println!("killed: {lost} of {before} acknowledged calls were in flight, all within {lag:?}");
+    assert!(lag < patience(1) / 4, "the replica was {lag:?} behind");
+    for ((line, received), allowed) in pair.lines.iter().zip(&received).zip(&last.allowed) {
+        assert!(
+            received >= allowed,
+            "{line}: {received} there, {allowed} allowed by {lag:?} before"
+        );
+    }
 }
 
 /// The replica had lost its link for a while: the loss is what was allowed since, and not one more.

@@ -1,7 +1,7 @@
 //! Writers that outlive their server: they come back to it, count what they were allowed, and at the end it is
 //! told whether that was too much.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ struct Door {
     /// Error replies that the test expects, by how they begin; such a call is made again.
     expected: &'static [&'static str],
     refused: AtomicUsize,
+    /// How many microseconds a writer rests before each call.
+    rest_us: AtomicU64,
 }
 
 /// One writer. An answer that got lost with the server is nobody's.
@@ -61,10 +63,14 @@ fn moment() {
 
 impl Link for Writer {
     fn ask(&mut self, words: &[Vec<u8>]) -> Option<Value> {
+        let rest_us = self.door.rest_us.load(Relaxed);
         let Some(client) = self.client() else {
             moment();
             return None;
         };
+        if rest_us > 0 {
+            std::thread::sleep(Duration::from_micros(rest_us));
+        }
         let Some(reply) = client.try_send(words).and_then(|()| client.try_receive()) else {
             self.client = None;
             self.door.outside.fetch_add(1, Relaxed);
@@ -107,6 +113,7 @@ impl Crowd {
             outside: AtomicUsize::new(0),
             expected,
             refused: AtomicUsize::new(0),
+            rest_us: AtomicU64::new(0),
         });
         let links = (0..WRITERS).map(|_| Box::new(Writer::new(&door)) as Box<dyn Link>).collect();
         let traffic = Traffic::start(&lines, links);
@@ -120,6 +127,11 @@ impl Crowd {
 
     pub fn refused(&self) -> usize {
         self.door.refused.load(Relaxed)
+    }
+
+    /// From now on each writer rests so long before each call.
+    pub fn pace(&self, rest: Duration) {
+        self.door.rest_us.store(rest.as_micros() as u64, Relaxed);
     }
 
     /// Waits until each line has been allowed so many times more, or used up.
