@@ -84,7 +84,11 @@ for name in "${chosen[@]}"; do
     cat "$log.part" >>"$log"
   done
   rm -f "$log.part"
-  counts=$(scripts/test-results.sh "$log")
+  # The last line is the sum.
+  results=$(scripts/test-results.sh "$log")
+  counts=${results##*$'\n'}
+  skipped=$(grep -c '^skipped: ' <<<"$results")
+  [ "$skipped" = 0 ] || counts+=", $skipped skipped"
   if [ ${#bad[@]} = 0 ]; then
     row "$name" "$said" ok $((SECONDS - begin)) "$counts${twice[*]:+, on the second try: ${twice[*]}}"
   else

@@ -241,7 +241,7 @@ fn acl_goes_by_category_where_the_server_has_them() {
     let server = Server::start();
     let (categories, own_category) = category_support(&server);
     if !categories {
-        return;
+        return support::skip("modules cannot have ACL categories before Redis 7.2");
     }
     let mut root = server.client();
     root.ok("ACL SETUSER reader on nopass ~* +@read");

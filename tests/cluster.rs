@@ -9,7 +9,7 @@ use support::client::{error, is_error, show, six, split, Client};
 use support::server::Kind;
 use support::traffic::{key, lines, Link, Traffic};
 use support::work::{keys, pictures};
-use support::{until, Cluster, Server};
+use support::{skip, until, Cluster, Server};
 
 const WRITERS: usize = 8;
 const LIMIT: i64 = 2000;
@@ -243,8 +243,7 @@ fn a_slot_moves_key_by_key_under_traffic() {
 #[test]
 fn valkey_migrates_a_slot_at_once_under_traffic() {
     if !can_send_at_once() {
-        println!("skipped: CLUSTER MIGRATESLOTS needs Valkey 9");
-        return;
+        return skip("CLUSTER MIGRATESLOTS needs Valkey 9");
     }
     a_move(sent_at_once);
 }
@@ -252,8 +251,7 @@ fn valkey_migrates_a_slot_at_once_under_traffic() {
 #[test]
 fn redis_imports_a_slot_at_once_under_traffic() {
     if !can_fetch_at_once() {
-        println!("skipped: CLUSTER MIGRATION IMPORT needs Redis 8.4");
-        return;
+        return skip("CLUSTER MIGRATION IMPORT needs Redis 8.4");
     }
     a_move(fetched_at_once);
 }

@@ -162,8 +162,7 @@ fn defragmentation_changes_nothing() {
     let mut server = Server::build().running_clock(0).start();
     let mut client = server.client();
     if support::client::is_error(&client.call("CONFIG SET activedefrag yes")) {
-        println!("skipped: this server has no active defragmentation");
-        return;
+        return support::skip("this server has no active defragmentation");
     }
     client.ok("CONFIG SET activedefrag no");
     fill(&mut client, 0, 4000);

@@ -92,7 +92,7 @@ fn a_snapshot_without_policies_and_keys_needs_no_module() {
     let mut server = Server::start();
     let (kind, major, minor) = server.version();
     if (kind, major, minor) < (support::server::Kind::Redis, 7, 2) {
-        return; // Redis 7.0 writes an empty field.
+        return support::skip("Redis 7.0 writes an empty field of the module");
     }
     fill(&mut server.client());
     server.client().ok("RL.POLICY DEL api dry A.b_c-9");

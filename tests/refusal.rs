@@ -26,8 +26,7 @@ fn old_server() -> Option<PathBuf> {
 #[test]
 fn below_the_floor_one_line_tells_what_is_needed() {
     let Some(program) = old_server() else {
-        println!("skipped: no Redis 6.2 here; RL_SERVER_OLD may name one");
-        return;
+        return support::skip("no Redis 6.2 here; RL_SERVER_OLD may name one");
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("old-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");
