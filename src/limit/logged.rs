@@ -3,11 +3,11 @@
 use super::bytes::{Bytes, Reader};
 use super::codec::Trail;
 use super::inspect::{inspect, kept_rules, Detail};
+use super::proofs::{store, START};
 use super::refund::{refund, Costs};
 use super::time::{Micros, Millis};
 use super::*;
 
-const START: Micros = 1_900_000_000_000_000;
 const MS: Millis = START / 1000;
 const HOUR_MS: Millis = 3_600_000;
 
@@ -29,11 +29,7 @@ fn decided(
     if !decision.passes() {
         return Err(decision.rows(false, true).last().expect("a row").wait);
     }
-    let write = decision.write(true).expect("a charge writes");
-    match held {
-        Some(limiter) => drop(write.update(limiter)),
-        None => *held = Some(write.create().0),
-    }
+    store(held, &decision.write(true).expect("a charge writes"));
     Ok(())
 }
 

@@ -2,19 +2,32 @@
 //! same bytes, stored bytes come back the same or not at all, and a large log costs little.
 
 use super::bytes::Bytes;
-use super::change::{apply, Refused};
+use super::change::{apply, Change, Refused};
 use super::codec::Trail;
 use super::log::visits;
 use super::refund::{refund, Costs};
 use super::time::ceil_ms;
+use super::write::Write;
 use super::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-const START: Micros = 1_900_000_000_000_000;
+pub(super) const START: Micros = 1_900_000_000_000_000;
 
 fn request(asks: &[Ask], force: bool) -> Request<'_> {
     Request { asks, trail: Trail::default(), plain: false, force, max_log: 50 }
+}
+
+/// Stores what was decided, and returns what replicas get.
+pub(super) fn store(held: &mut Option<Limiter>, write: &Write<'_>) -> Change {
+    match held {
+        Some(limiter) => write.update(limiter),
+        None => {
+            let (limiter, change) = write.create();
+            *held = Some(limiter);
+            change
+        }
+    }
 }
 
 /// Makes the call and returns (allowed, bytes for replicas).
@@ -22,14 +35,7 @@ fn call(held: &mut Option<Limiter>, asks: &[Ask], force: bool, now: Micros) -> (
     let decision = decide(held.as_ref(), request(asks, force), now).expect("fits");
     let pass = decision.passes();
     let Some(write) = decision.write(pass) else { return (pass, Vec::new()) };
-    let change = match held {
-        Some(limiter) => write.update(limiter),
-        None => {
-            let (limiter, change) = write.create();
-            *held = Some(limiter);
-            change
-        }
-    };
+    let change = store(held, &write);
     let mut out = Bytes::default();
     change.encode(held.as_ref().expect("stored"), None, &mut out);
     (pass, out.as_slice().to_vec())

@@ -2,11 +2,11 @@
 //! the same as the long one is shown by the sequences against the model.
 
 use super::codec::Trail;
+use super::proofs::{store, START};
 use super::steady::Steady;
 use super::time::Micros;
 use super::*;
 
-const START: Micros = 1_900_000_000_000_000;
 const NO_TRAIL: Trail<'static> = Trail { names: &[], versions: &[] };
 
 fn token(capacity: u64) -> Rule {
@@ -31,11 +31,7 @@ const fn request<'a>(asks: &'a [Ask], trail: Trail<'a>) -> Request<'a> {
 
 fn charge(held: &mut Option<Limiter>, asks: &[Ask], trail: Trail<'_>, now: Micros) {
     let decision = decide(held.as_ref(), request(asks, trail), now).expect("fits");
-    let write = decision.write(decision.passes()).expect("charges");
-    match held {
-        Some(limiter) => drop(write.update(limiter)),
-        None => *held = Some(write.create().0),
-    }
+    store(held, &decision.write(decision.passes()).expect("charges"));
 }
 
 fn steady(held: &Limiter, asks: &[Ask], trail: Trail<'_>, now: Micros) -> Option<bool> {
@@ -100,27 +96,21 @@ fn a_list() {
 #[test]
 fn a_denied_call_under_an_edited_policy_still_repairs_the_clock() {
     let trail = |version: &'static [u8]| Trail { names: &[0, 1, b'a'], versions: version };
+    // Only the second rule of the two carries on, and it denies.
+    let writes = |before: [Ask; 2], after: [Ask; 2], now| {
+        let mut held = None;
+        charge(&mut held, &before, trail(&[1]), START);
+        let decision = decide(held.as_ref(), request(&after, trail(&[2])), now).expect("fits");
+        assert!(!decision.passes());
+        decision.write(false).is_some()
+    };
+    let back = START - 60_000_000;
     let (before, after) =
         ([ask(token(5), 3), ask(token(2), 2)], [ask(leaky(5), 1), ask(token(2), 2)]);
-    // Only the second rule of the two carries on, and it denies.
-    let back = START - 60_000_000;
-    let mut held = None;
-    charge(&mut held, &before, trail(&[1]), START);
-    let limiter = held.expect("a key");
-    let decision = decide(Some(&limiter), request(&after, trail(&[2])), back).expect("fits");
-    assert!(!decision.passes());
-    assert!(decision.write(false).is_some());
-    // Without a step there is nothing to write.
-    let decision = decide(Some(&limiter), request(&after, trail(&[2])), START).expect("fits");
-    assert!(!decision.passes());
-    assert!(decision.write(false).is_none());
+    assert!(writes(before, after, back));
+    assert!(!writes(before, after, START), "a write without a step");
     // The rule left aside alone is enough.
-    let before = [ask(token(5), 3), ask(token(1), 0)];
-    let after = [ask(leaky(5), 1), ask(token(1), 2)];
-    let mut held = None;
-    charge(&mut held, &before, trail(&[1]), START);
-    let limiter = held.expect("a key");
-    let decision = decide(Some(&limiter), request(&after, trail(&[2])), back).expect("fits");
-    assert!(!decision.passes());
-    assert!(decision.write(false).is_some());
+    let (before, after) =
+        ([ask(token(5), 3), ask(token(1), 0)], [ask(leaky(5), 1), ask(token(1), 2)]);
+    assert!(writes(before, after, back));
 }

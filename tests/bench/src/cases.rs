@@ -120,17 +120,21 @@ pub fn charge_line(n: usize) -> String {
     format!("RL.CHARGE key {}", list.join(" "))
 }
 
-/// The first such call: from then on no rule is as good as new.
-pub fn charge_warm(n: usize) -> String {
+/// The costs of a first such call: much from the buckets, so that no rule is as good as new from then on.
+fn charge_costs(n: usize) -> String {
     let costs: Vec<_> = (0..n).map(|i| if i % 3 == 0 { "1000000" } else { "1" }).collect();
-    format!("{} COST {}", charge_line(n), costs.join(" "))
+    format!("COST {}", costs.join(" "))
+}
+
+/// The first such call.
+pub fn charge_warm(n: usize) -> String {
+    format!("{} {}", charge_line(n), charge_costs(n))
 }
 
 /// CHARGE with `n` rules of which the buckets are in debt, and the call that brings them there.
 fn charge_denied(n: usize) -> (String, String) {
     let call = charge_line(n).replace(LONG_BUCKET, SHORT_BUCKET);
-    let costs: Vec<_> = (0..n).map(|i| if i % 3 == 0 { "1000000" } else { "1" }).collect();
-    let debt = format!("{call} FORCE COST {}", costs.join(" "));
+    let debt = format!("{call} FORCE {}", charge_costs(n));
     (call, debt)
 }
 
@@ -175,12 +179,14 @@ pub fn all(scripts: &Scripts, with_cell: bool) -> Vec<Case> {
         cases.push(Case::new(&name, &[&debt, &debt], &call, Expect::Denied));
     }
     for n in [2, 4] {
-        let rule = format!(" TOKEN {LONG_BUCKET}");
-        let call = format!("RL.MCHARGE {n}{}{}", " key".repeat(n), rule.repeat(n));
+        let line = |bucket: &str| {
+            let rules = format!(" TOKEN {bucket}").repeat(n);
+            format!("RL.MCHARGE {n}{}{rules}", " key".repeat(n))
+        };
+        let call = line(LONG_BUCKET);
         let (name, warm) = (format!("MCHARGE, {n} keys, allowed"), format!("{call} {USED}"));
         cases.push(Case::new(&name, &[&warm], &call, Expect::Allowed));
-        let rule = format!(" TOKEN {SHORT_BUCKET}");
-        let call = format!("RL.MCHARGE {n}{}{}", " key".repeat(n), rule.repeat(n));
+        let call = line(SHORT_BUCKET);
         let (name, debt) = (format!("MCHARGE, {n} keys, denied"), format!("{call} FORCE {USED}"));
         cases.push(Case::new(&name, &[&debt, &debt], &call, Expect::Denied));
     }
