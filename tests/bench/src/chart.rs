@@ -85,25 +85,19 @@ pub struct Line {
     pub values: Vec<f64>,
 }
 
-/// Lines over labelled places, percent upwards from `floor` to `ceiling`.
-pub fn lines(
-    title: &str,
-    subtitle: &str,
-    places: &[String],
-    lines: &[Line],
-    (floor, ceiling): (f64, f64),
-) -> String {
+/// Lines over labelled places, in percent.
+pub fn lines(title: &str, subtitle: &str, places: &[String], lines: &[Line]) -> String {
     const LEFT: f64 = 60.0;
     const WIDTH: f64 = 500.0;
     const TOP: f64 = 70.0;
     const HEIGHT: f64 = 240.0;
     let mut out = head(740, 370, title);
     let x = |i: usize| LEFT + WIDTH * i as f64 / (places.len().max(2) - 1) as f64;
-    let y = |v: f64| TOP + HEIGHT * (1.0 - (v - floor) / (ceiling - floor));
+    let y = |v: f64| TOP + HEIGHT * (1.0 - v / 100.0);
     text(&mut out, 16.0, 24.0, "start", " font-size=\"16\" font-weight=\"600\"", title);
     text(&mut out, 16.0, 44.0, "start", "", subtitle);
     for i in 0..=4 {
-        let value = floor + (ceiling - floor) * f64::from(i) / 4.0;
+        let value = 100.0 * f64::from(i) / 4.0;
         let at = y(value);
         let _ = writeln!(
             out,
@@ -126,7 +120,7 @@ pub fn lines(
             "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{}\"/>",
             DASHES[n % DASHES.len()]
         );
-        labels.push((y(line.values.last().copied().unwrap_or(floor)), n));
+        labels.push((y(line.values.last().copied().unwrap_or(0.0)), n));
     }
     // Labels at the lines' ends, pushed apart where the ends lie close.
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));

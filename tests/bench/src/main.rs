@@ -161,5 +161,5 @@ fn split_chart(curves: &[(split::Routing, Vec<f64>)], percent: u32) -> String {
         .collect();
     let places: Vec<_> = split::PARTS.iter().map(u64::to_string).collect();
     let title = format!("Admitted by a split key, traffic at {percent} % of the limit");
-    chart::lines(&title, "percent of what one key admits", &places, &lines, (0.0, 100.0))
+    chart::lines(&title, "percent of what one key admits", &places, &lines)
 }
