@@ -284,13 +284,12 @@ impl Rule {
                 let full = blocks.is_none() && stamps.len() as i64 >= max_log.max(*limit);
                 if full && !stamps.contains(&at_ms) {
                     // The newest entry moves as a whole.
+                    // READING: never back, also where it lies a millisecond after now.
                     let last_ms = stamps.last().copied().expect("not empty");
                     for entry in entries.iter_mut().filter(|e| e.at_ms == last_ms) {
-                        entry.at_ms = at_ms;
+                        entry.at_ms = at_ms.max(last_ms);
                     }
-                    let newest = entries.last_mut().expect("not empty");
-                    newest.cost += cost;
-                    newest.at_ms = at_ms;
+                    entries.last_mut().expect("not empty").cost += cost;
                 } else {
                     entries.push(Entry { at_ms, cost });
                 }

@@ -41,7 +41,8 @@ pub struct Log {
     wide: bool,
     /// How many of the first entries are still of the time when the log became wide.
     old: u32,
-    /// Stamp of the last entry.
+    /// Stamps of the first and the last entry, so that most decisions look at no entry at all.
+    oldest: Millis,
     newest: Millis,
     /// The total through the last entry, and before the first.
     end: u64,
@@ -76,12 +77,12 @@ impl Log {
     /// An empty log.
     #[must_use]
     pub const fn new() -> Self {
-        Self { words: Ring::new(), wide: false, old: 0, newest: 0, end: 0, base: 0 }
+        Self { words: Ring::new(), wide: false, old: 0, oldest: 0, newest: 0, end: 0, base: 0 }
     }
 
     /// Number of entries, those that have run out but were not dropped included.
     #[must_use]
-    pub const fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         if self.wide {
             self.words.len() >> 1
         } else {
@@ -91,7 +92,7 @@ impl Log {
 
     /// Whether there is no entry.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.words.len() == 0
     }
 
@@ -103,7 +104,7 @@ impl Log {
 
     /// Stamp of the newest entry; 0 if there is none.
     #[must_use]
-    pub const fn newest(&self) -> Millis {
+    pub fn newest(&self) -> Millis {
         if self.is_empty() {
             0
         } else {
@@ -140,8 +141,18 @@ impl Log {
     }
 
     /// Stamp of entry `i`.
+    #[inline]
     #[must_use]
     pub fn stamp(&self, i: usize) -> Millis {
+        match i {
+            0 => self.oldest,
+            _ if i.saturating_add(1) == self.len() => self.newest,
+            _ => self.read_stamp(i),
+        }
+    }
+
+    /// Stamp of entry `i` from its own words.
+    fn read_stamp(&self, i: usize) -> Millis {
         visit(1);
         if self.wide {
             return self.words.get(i << 1).cast_signed();
@@ -172,22 +183,38 @@ impl Log {
     }
 
     /// How many entries have a stamp of at most `stamp`. Nothing run out and all run out, the two
-    /// common cases, are looked at first.
+    /// common cases, are looked at first; then the front, in growing steps, since every write drops
+    /// what has run out.
+    #[inline]
     #[must_use]
     pub fn count_through(&self, stamp: Millis) -> usize {
-        if self.is_empty() || self.stamp(0) > stamp {
+        if self.is_empty() || self.oldest > stamp {
             return 0;
         }
         if self.newest <= stamp {
             return self.len();
         }
-        self.search(1, self.len(), |i| self.stamp(i) <= stamp)
+        self.search_front(|i| self.stamp(i) <= stamp)
+    }
+
+    /// The first index for which `before` is false; it is true for 0 and false for the last entry.
+    fn search_front(&self, before: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut high, last) = (1_usize, 1_usize, self.len().saturating_sub(1));
+        while high < last && before(high) {
+            low = high.saturating_add(1);
+            high = low.saturating_mul(2);
+        }
+        self.search(low, high.min(last), before)
     }
 
     /// The first entry at or after `from` through which the cost since `from` reaches `need`.
     /// `need` must not exceed the cost of `from..to`.
     #[must_use]
     pub fn reaches(&self, from: usize, to: usize, need: u64) -> usize {
+        // No entry is without cost.
+        if need <= 1 {
+            return from;
+        }
         let target = self.sum_to(from).saturating_add(need);
         if self.sum_to(from.saturating_add(1)) >= target {
             return from;
@@ -218,6 +245,7 @@ impl Log {
             return self.clear();
         }
         self.base = self.base.saturating_add(self.sum_to(n));
+        self.oldest = self.stamp(n);
         self.words.drop_front(if self.wide { n << 1 } else { n });
         if !self.wide {
             // Only differences count: keep the totals small for ever.
@@ -275,6 +303,9 @@ impl Log {
         let at = stamp.max(self.newest);
         self.widen_for(at, total);
         self.newest = at;
+        if last == 0 {
+            self.oldest = at;
+        }
         self.end = self.base.saturating_add(total);
         self.write(last, at, self.end);
     }
@@ -323,7 +354,7 @@ impl Log {
     /// Appends an entry; `stamp` is after the newest.
     fn push(&mut self, stamp: Millis, cost: u64) {
         if self.is_empty() {
-            self.newest = stamp;
+            (self.oldest, self.newest) = (stamp, stamp);
         }
         let total = self.total().saturating_add(cost);
         self.widen_for(stamp, total);
@@ -374,7 +405,13 @@ impl Log {
     /// Writes all entries anew, with one word or two. Work that was paid for: a log becomes wide by
     /// a cost, and narrow again once all entries of that time were dropped.
     fn rewrite(&mut self, wide: bool) {
-        let mut next = Self { wide, newest: self.newest, end: self.total(), ..Self::new() };
+        let mut next = Self {
+            wide,
+            oldest: self.oldest,
+            newest: self.newest,
+            end: self.total(),
+            ..Self::new()
+        };
         for i in 0..self.len() {
             next.append(self.stamp(i), self.sum_to(i.saturating_add(1)));
         }

@@ -29,9 +29,10 @@ enum Store {
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     store: Store,
-    len: usize,
     /// Words at the front of the first block that are gone, fewer than a chunk.
     gone: u8,
+    /// Places at the end of the last chunk that are free, fewer than a chunk.
+    room: u8,
 }
 
 /// A block on the heap, for a server that moves memory to defragment it.
@@ -45,11 +46,18 @@ pub enum Block<'a> {
 
 impl Ring {
     pub const fn new() -> Self {
-        Self { store: Store::Few(Vec::new()), len: 0, gone: 0 }
+        Self { store: Store::Few(Vec::new()), gone: 0, room: 0 }
     }
 
-    pub const fn len(&self) -> usize {
-        self.len
+    #[inline]
+    pub fn len(&self) -> usize {
+        let places = match &self.store {
+            Store::Few(words) => words.len(),
+            Store::Chunks(chunks) => {
+                chunks.len().saturating_mul(CHUNK).saturating_sub(usize::from(self.room))
+            }
+        };
+        places.saturating_sub(usize::from(self.gone))
     }
 
     fn place(&self, i: usize) -> usize {
@@ -83,7 +91,6 @@ impl Ring {
     /// Appends a word.
     #[inline]
     pub fn push(&mut self, word: u64) {
-        let at = self.place(self.len);
         match &mut self.store {
             Store::Few(words) => {
                 if words.len() == words.capacity() {
@@ -92,18 +99,20 @@ impl Ring {
                 words.push(word);
             }
             Store::Chunks(chunks) => {
-                if at / CHUNK >= chunks.len() {
+                if self.room == 0 {
                     if chunks.len() == chunks.capacity() {
                         chunks.reserve_exact((chunks.len() >> 4).saturating_add(STEP));
                     }
                     chunks.push_back(Box::new([0; CHUNK]));
+                    self.room = CHUNK as u8;
                 }
-                if let Some(place) = chunks.back_mut().and_then(|c| c.get_mut(at % CHUNK)) {
+                let at = CHUNK.saturating_sub(usize::from(self.room));
+                if let Some(place) = chunks.back_mut().and_then(|c| c.get_mut(at)) {
                     *place = word;
                 }
+                self.room = self.room.saturating_sub(1);
             }
         }
-        self.len = self.len.saturating_add(1);
     }
 
     /// Appends to a full block: what is gone makes room, or a larger block, or chunks.
@@ -115,7 +124,7 @@ impl Ring {
             } else if words.len() < CHUNK {
                 words.reserve_exact(STEP);
             } else {
-                let mut all = Self { store: Store::Chunks(VecDeque::new()), len: 0, gone: 0 };
+                let mut all = Self { store: Store::Chunks(VecDeque::new()), gone: 0, room: 0 };
                 for word in words {
                     all.push(*word);
                 }
@@ -127,9 +136,7 @@ impl Ring {
 
     /// Drops the first `n` words.
     pub fn drop_front(&mut self, n: usize) {
-        let n = n.min(self.len);
-        let gone = self.place(n);
-        self.len = self.len.saturating_sub(n);
+        let gone = self.place(n.min(self.len()));
         match &mut self.store {
             Store::Few(_) => self.gone = u8::try_from(gone).unwrap_or(u8::MAX),
             Store::Chunks(chunks) => {
@@ -142,32 +149,35 @@ impl Ring {
 
     /// Keeps the first `n` words.
     pub fn truncate(&mut self, n: usize) {
-        self.len = self.len.min(n);
-        let end = self.place(self.len);
+        let end = self.place(n.min(self.len()));
         match &mut self.store {
             Store::Few(words) => words.truncate(end),
-            Store::Chunks(chunks) => chunks.truncate(end.div_ceil(CHUNK)),
+            Store::Chunks(chunks) => {
+                chunks.truncate(end.div_ceil(CHUNK));
+                self.room = (end.wrapping_neg() % CHUNK) as u8;
+            }
         }
         self.give_back();
     }
 
     /// Gives memory back where much is free.
     fn give_back(&mut self) {
+        let len = self.len();
         match &mut self.store {
             Store::Few(words) => {
-                let most = self.len.saturating_mul(2).saturating_add(2 * STEP);
-                if self.len == 0 || words.capacity() > most {
+                let most = len.saturating_mul(2).saturating_add(2 * STEP);
+                if len == 0 || words.capacity() > most {
                     words.drain(..usize::from(self.gone).min(words.len()));
                     self.gone = 0;
                     if words.capacity() > most {
-                        words.shrink_to(self.len.saturating_add(STEP));
+                        words.shrink_to(len.saturating_add(STEP));
                     }
                 }
             }
-            Store::Chunks(_) if self.len <= CHUNK / 2 => {
-                let mut words = Vec::with_capacity(self.len.saturating_add(STEP));
-                words.extend((0..self.len).map(|i| self.get(i)));
-                *self = Self { store: Store::Few(words), len: self.len, gone: 0 };
+            Store::Chunks(_) if len <= CHUNK / 2 => {
+                let mut words = Vec::with_capacity(len.saturating_add(STEP));
+                words.extend((0..len).map(|i| self.get(i)));
+                *self = Self { store: Store::Few(words), gone: 0, room: 0 };
             }
             Store::Chunks(chunks) => {
                 let room = chunks.capacity().saturating_sub(chunks.len());
