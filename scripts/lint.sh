@@ -22,6 +22,9 @@ else
   echo "lint: no clippy here, checked by the compiler alone"
   RUSTFLAGS="${RUSTFLAGS:-} -D warnings" cargo check --quiet --locked --lib || finding "the compiler has warnings"
 fi
+# The targets as the fuzzer takes them. Checking links nothing: any path spares compiling the fuzzer itself.
+CUSTOM_LIBFUZZER_PATH=$PWD/tests/fuzz/libfuzzer.a RUSTFLAGS="${RUSTFLAGS:-} -D warnings" cargo check --quiet --locked \
+  --manifest-path tests/fuzz/Cargo.toml --target-dir "$target/fuzz-check" || finding "the fuzz targets do not build"
 cargo check --quiet --locked --lib --no-default-features || finding "the core does not build without the server"
 
 for rule in 'deny(unsafe_code)' clippy::unwrap_used clippy::expect_used clippy::indexing_slicing \
