@@ -21,8 +21,8 @@ run: build ## serve with the module until Ctrl-C (PORT=6379, or the next free on
 fmt: ## format the code
 	@. scripts/env.sh && cargo fmt
 
-lint: setup ## check format, warnings and the rules of the house
-	@scripts/lint.sh
+lint: setup ## check format, warnings, dependencies and the rules of the house; installs cargo-deny
+	@scripts/setup.sh lint && scripts/lint.sh
 
 test: lint build ## everything that is checked against the installed server
 	@scripts/test.sh

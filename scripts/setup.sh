@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building and running need and this machine lacks; says nothing where nothing is missing.
 # setup.sh servers: also what fetching the other servers needs. setup.sh clients: also the Python that runs the programs
-# of tests/clients, which install the rest. setup.sh sanitize: also what watches a server.
+# of tests/clients, which install the rest. setup.sh sanitize: also what watches a server. setup.sh lint: also cargo-deny,
+# without which the lint does less.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/env.sh
@@ -82,6 +83,16 @@ install() {
 
 [ ${#missing[@]} = 0 ] || install
 rust_is_new || die "$rustup_word"
+if [ "${1:-}" = lint ]; then
+  deny=0.20.2 # or later
+  has_deny=$(cargo deny --version 2>/dev/null | cut -d' ' -f2)
+  if ! at_least $deny "${has_deny:-0}"; then
+    say "installing cargo-deny $deny, once: a minute or two"
+    # Not optimised: it compiles in half the time, and runs for less than a second.
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+      cargo install --quiet --locked cargo-deny --version $deny || say "cargo-deny could not be installed, going on without"
+  fi
+fi
 version=$("$server" --version | sed -n 's/.*v=\([0-9.]*\).*/\1/p')
 at_least 7.0 "${version:-0}" ||
   die "$server is version ${version:-unknown}; Redis 7.0 or Valkey 7.2 or later is needed (RL_SERVER=path names another)"
