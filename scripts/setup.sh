@@ -85,8 +85,8 @@ install() {
 rust_is_new || die "$rustup_word"
 if [ "${1:-}" = lint ]; then
   deny=0.20.2 # or later
-  has_deny=$(cargo deny --version 2>/dev/null | cut -d' ' -f2)
-  if ! at_least $deny "${has_deny:-0}"; then
+  has_deny=$(cargo deny --version 2>/dev/null | cut -d' ' -f2) || has_deny=0
+  if ! at_least $deny "$has_deny"; then
     say "installing cargo-deny $deny, once: a minute or two"
     # Not optimised: it compiles in half the time, and runs for less than a second.
     CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
