@@ -1,7 +1,7 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run build test lint fmt test-servers test-clients faults soak sanitize pictures bench bench-core \
-  profile fuzz coverage mutants
+  profile floor fuzz coverage mutants
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ run: build ## serve with the module until Ctrl-C (PORT=6379, or the next free on
 	@scripts/run.sh
 
 fmt: ## format the code
-	@. scripts/env.sh && cargo fmt
+	@. scripts/env.sh && cargo fmt && cargo fmt --all --manifest-path tests/bench/Cargo.toml
 
 lint: setup ## check format, warnings, dependencies and the rules of the house; installs cargo-deny
 	@scripts/setup.sh lint && scripts/lint.sh
@@ -45,13 +45,16 @@ sanitize: build ## hostile input and replication under AddressSanitizer and valg
 pictures: build ## draw docs/img/ again, from real runs under a set clock (ONLY="burst leaky")
 	@scripts/pictures.py $(ONLY)
 
-bench: build ## measure against INCR and Lua; writes docs/benchmarks.md, docs/scaling.md (QUICK=1: only prints; REDIS_CELL=path.so)
+floor: setup
+	@. scripts/env.sh && cargo build --release --locked -q --manifest-path tests/bench/floor/Cargo.toml --target-dir target/bench
+
+bench: build floor ## measure against INCR and Lua; writes docs/benchmarks.md, docs/scaling.md (QUICK=1: only prints; REDIS_CELL=path.so)
 	@. scripts/env.sh && cargo run --release --locked -q --manifest-path tests/bench/Cargo.toml --target-dir target/bench
 
 bench-core: setup ## nanoseconds and allocations of one decision, without a server
 	@. scripts/env.sh && cargo bench --locked -q --manifest-path tests/bench/Cargo.toml --target-dir target/bench
 
-profile: build ## instructions per command and function, under valgrind (CASES="token-allowed incr")
+profile: build floor ## instructions per command and function, under valgrind (CASES="token-allowed incr")
 	@tests/bench/profile.sh
 
 fuzz: setup ## fuzz each target for TIME=1200 seconds, installs cargo-fuzz (TARGETS="decode words calls"; KEEP=1)

@@ -23,6 +23,8 @@ pub struct Case {
     pub expect: Expect,
     /// The name of the script that does the same work.
     pub twin: Option<&'static str>,
+    /// The name of the case that makes the same calls of the server, and decides nothing.
+    pub floor: Option<&'static str>,
     /// The ratio to INCR that this case is to stay within.
     pub target: Option<f64>,
     /// Runs on the server that has redis-cell.
@@ -35,6 +37,10 @@ pub const LUA_BUCKET_DENIED: &str = "Lua: token bucket, denied";
 pub const LUA_WINDOW: &str = "Lua: window in a sorted set";
 pub const LUA_WINDOW_DENIED: &str = "Lua: sorted set, denied";
 pub const LUA_COUNTER: &str = "Lua: INCR + EXPIRE";
+
+pub const FLOOR: &str = "floor: one rule, allowed";
+pub const FLOOR_DENIED: &str = "floor: one rule, denied";
+pub const FLOOR_THREE: &str = "floor: 3 rules, allowed";
 
 /// A bucket that lets everything pass, and is never as good as new once [`USED`] is.
 const LONG_BUCKET: &str = "1000000000 1";
@@ -51,6 +57,7 @@ impl Case {
             call: Template::new(call),
             expect,
             twin: None,
+            floor: None,
             target: None,
             on_cell: false,
         }
@@ -69,6 +76,11 @@ impl Case {
 
     fn twin(mut self, name: &'static str) -> Self {
         self.twin = Some(name);
+        self
+    }
+
+    fn floor(mut self, name: &'static str) -> Self {
+        self.floor = Some(name);
         self
     }
 
@@ -138,8 +150,27 @@ fn charge_denied(n: usize) -> (String, String) {
     (call, debt)
 }
 
+/// The server's own calls, with as many words as the cases they are the floor of.
+fn floors() -> Vec<Case> {
+    let case = |name: &str, call: &str| Case::new(name, &[call], call, Expect::Uncounted);
+    let three = charge_line(3).replace("RL.CHARGE", "FLOOR.THREE");
+    vec![
+        case("floor: nothing but a reply", &format!("FLOOR.NOTHING key {LONG_BUCKET}")),
+        case(FLOOR, &format!("FLOOR.ALLOWED key {LONG_BUCKET}")),
+        case(FLOOR_DENIED, &format!("FLOOR.DENIED key {SHORT_BUCKET}")),
+        case(FLOOR_THREE, &three),
+    ]
+}
+
+/// Which modules there are beside ours.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside {
+    pub cell: bool,
+    pub floor: bool,
+}
+
 /// All cases, the baseline first.
-pub fn all(scripts: &Scripts, with_cell: bool) -> Vec<Case> {
+pub fn all(scripts: &Scripts, beside: Beside) -> Vec<Case> {
     let free =
         |name: &str, warm: &[&str], call: &str| Case::new(name, warm, call, Expect::Uncounted);
     let slide = |n: u64| format!("RL.SLIDE key {n} 1h");
@@ -147,14 +178,19 @@ pub fn all(scripts: &Scripts, with_cell: bool) -> Vec<Case> {
     let long = |name: &str, command: &str| {
         let call = format!("{command} key {LONG_BUCKET}");
         Case::new(&format!("{name}, allowed"), &[&format!("{call} {USED}")], &call, Expect::Allowed)
+            .floor(FLOOR)
     };
     let short = |name: &str, command: &str| {
         let call = format!("{command} key {SHORT_BUCKET}");
         let (empty, debt) = (format!("{call} {USED}"), format!("{call} FORCE {USED}"));
         Case::new(&format!("{name}, denied"), &[&empty, &debt], &call, Expect::Denied)
+            .floor(FLOOR_DENIED)
     };
-    let mut cases = vec![
-        free(BASE, &["SET key 1 EX 360000"], "INCR key"),
+    let mut cases = vec![free(BASE, &["SET key 1 EX 360000"], "INCR key")];
+    if beside.floor {
+        cases.extend(floors());
+    }
+    cases.extend([
         long("TOKEN", "RL.TOKEN").twin(LUA_BUCKET).target(1.55),
         short("TOKEN", "RL.TOKEN").twin(LUA_BUCKET_DENIED).target(1.35),
         Case::allowed("TOKEN, full buckets", "RL.TOKEN key 6000 6000 PER 60s").twin(LUA_BUCKET),
@@ -164,16 +200,22 @@ pub fn all(scripts: &Scripts, with_cell: bool) -> Vec<Case> {
         Case::denied("SLIDE", &slide(5), 5).twin(LUA_WINDOW_DENIED).target(1.35),
         Case::allowed("SLIDE BLOCKS 60", &blocks(1_000_000)).twin(LUA_WINDOW),
         Case::denied("SLIDE BLOCKS 60", &blocks(5), 5).twin(LUA_WINDOW_DENIED),
-        Case::allowed("FIXED", "RL.FIXED key 1000000 7d").twin(LUA_COUNTER).target(1.55),
-        Case::denied("FIXED", "RL.FIXED key 5 7d", 5).twin(LUA_COUNTER).target(1.35),
+        Case::allowed("FIXED", "RL.FIXED key 1000000 7d")
+            .floor(FLOOR)
+            .twin(LUA_COUNTER)
+            .target(1.55),
+        Case::denied("FIXED", "RL.FIXED key 5 7d", 5)
+            .floor(FLOOR_DENIED)
+            .twin(LUA_COUNTER)
+            .target(1.35),
         free("PEEK", &[&format!("RL.TOKEN key {LONG_BUCKET} {USED}")], "RL.PEEK key"),
-    ];
+    ]);
     for n in [1, 3, 8] {
         let name = format!("CHARGE, {n} rule{}", if n == 1 { "" } else { "s" });
         let call = charge_line(n);
         let case =
             Case::new(&format!("{name}, allowed"), &[&charge_warm(n)], &call, Expect::Allowed);
-        cases.push(if n == 3 { case.target(2.3) } else { case });
+        cases.push(if n == 3 { case.floor(FLOOR_THREE).target(2.3) } else { case });
         let (call, debt) = charge_denied(n);
         let name = format!("{name}, denied");
         cases.push(Case::new(&name, &[&debt, &debt], &call, Expect::Denied));
@@ -196,7 +238,7 @@ pub fn all(scripts: &Scripts, with_cell: bool) -> Vec<Case> {
     let used = throttle(4, 36_000, 5);
     cases.push(Case::new("CL.THROTTLE, allowed", &[&pass, &pass], &pass, Expect::Allowed));
     cases.push(Case::new("CL.THROTTLE, denied", &[&used], &fail, Expect::Denied));
-    if with_cell {
+    if beside.cell {
         cases.push(free("redis-cell, allowed", &[&pass, &pass], &pass).on_cell());
         cases.push(free("redis-cell, denied", &[&used], &fail).on_cell());
     }

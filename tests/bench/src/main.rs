@@ -136,6 +136,7 @@ fn per_core(plain: &[Measured], aof: &[Measured]) -> Table {
 fn speed_chart(all: &[Measured]) -> String {
     let colour = |m: &Measured| match m.name.as_str() {
         cases::BASE => chart::COLOURS[2],
+        name if name.starts_with("floor") => chart::COLOURS[3],
         name if name.starts_with("Lua") || name.starts_with("redis-cell") => chart::COLOURS[1],
         _ => chart::COLOURS[0],
     };

@@ -16,6 +16,9 @@ pub struct Setup {
     pub module: PathBuf,
     /// Another module to compare with: `REDIS_CELL`.
     pub cell: Option<PathBuf>,
+    /// The module that makes the server's calls and decides nothing: `FLOOR`, or the one built beside this
+    /// program. None: it is not measured.
+    pub floor: Option<PathBuf>,
 }
 
 impl Setup {
@@ -26,10 +29,13 @@ impl Setup {
         let whole = |path: PathBuf| {
             path.canonicalize().map_err(|e| io::Error::other(format!("{}: {e}", path.display())))
         };
+        let program = std::env::current_exe()?;
+        let beside = || Some(program.with_file_name("libredis_rl_floor.so")).filter(|p| p.exists());
         Ok(Self {
             program: var("RL_SERVER").unwrap_or_else(|| "redis-server".into()),
             module: whole(var("RL_MODULE").map_or_else(built, PathBuf::from))?,
             cell: var("REDIS_CELL").map(|p| whole(p.into())).transpose()?,
+            floor: var("FLOOR").map(PathBuf::from).or_else(beside).map(whole).transpose()?,
         })
     }
 }
@@ -42,24 +48,26 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with our module. `aof`: write an append-only file, synced every second.
+    /// Starts a server with our module, and with the floor if there is one. `aof`: write an append-only
+    /// file, synced every second.
     pub fn start(setup: &Setup, aof: bool) -> io::Result<Self> {
-        Self::start_from(&setup.program, &setup.module, aof, None)
+        let modules = std::iter::once(&setup.module).chain(&setup.floor);
+        Self::start_from(&setup.program, modules, aof, None)
     }
 
     /// Starts a server with redis-cell in place of our module.
     pub fn start_with_cell(setup: &Setup, aof: bool) -> io::Result<Self> {
-        Self::start_from(&setup.program, setup.cell.as_ref().unwrap_or(&setup.module), aof, None)
+        Self::start_from(&setup.program, &setup.cell, aof, None)
     }
 
     /// Starts a server with our module that first loads the commands of an append-only file.
     pub fn start_loaded(setup: &Setup, commands: &[u8]) -> io::Result<Self> {
-        Self::start_from(&setup.program, &setup.module, false, Some(commands))
+        Self::start_from(&setup.program, [&setup.module], false, Some(commands))
     }
 
-    fn start_from(
+    fn start_from<'m>(
         program: &str,
-        module: &Path,
+        modules: impl IntoIterator<Item = &'m PathBuf>,
         aof: bool,
         load: Option<&[u8]>,
     ) -> io::Result<Self> {
@@ -86,7 +94,9 @@ impl Server {
         command.args(["--logfile", "log", "--appendfsync", "everysec"]);
         command.args(["--auto-aof-rewrite-percentage", "0"]);
         command.args(["--appendonly", if aof || load.is_some() { "yes" } else { "no" }]);
-        command.arg("--loadmodule").arg(module);
+        for module in modules {
+            command.arg("--loadmodule").arg(module);
+        }
         let child = command.spawn().map_err(|e| io::Error::other(format!("{program}: {e}")))?;
         let mut server = Self { child, dir, port };
         server.wait_until_ready()?;

@@ -1,6 +1,6 @@
 //! What a command costs: all cases in turn, several rounds, medians.
 
-use crate::cases::{self, Case, Expect, Scripts, BASE};
+use crate::cases::{self, Beside, Case, Expect, Scripts, BASE};
 use crate::load::{Cost, Load};
 use crate::options::Options;
 use crate::server::{Server, Setup};
@@ -18,6 +18,8 @@ pub struct Measured {
     base: Vec<f64>,
     /// Processor time of the script that does the same, against this.
     pub twin: Option<f64>,
+    /// This, against the processor time of the server's own calls.
+    pub floor: Option<f64>,
     pub target: Option<f64>,
 }
 
@@ -32,9 +34,11 @@ pub fn run(setup: &Setup, options: &Options, aof: bool) -> io::Result<Vec<Measur
     let scripts = Scripts::load(&mut ours)?;
     // No case pays for keys of another that expire, in time or in the stream.
     ours.control().ask(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"])?;
-    let mut cases = cases::all(&scripts, cell.is_some());
+    let mut cases =
+        cases::all(&scripts, Beside { cell: cell.is_some(), floor: setup.floor.is_some() });
     let wanted = |c: &Case| options.wants(&c.name);
-    let needed: Vec<_> = cases.iter().filter(|c| wanted(c)).filter_map(|c| c.twin).collect();
+    let others = |c: &Case| [c.twin, c.floor];
+    let needed: Vec<_> = cases.iter().filter(|c| wanted(c)).flat_map(others).flatten().collect();
     cases.retain(|c| c.name == BASE || wanted(c) || needed.contains(&c.name.as_str()));
     let mut rounds: Vec<Vec<Round>> = vec![Vec::new(); cases.len()];
     for round in 0..=options.rounds {
@@ -72,8 +76,8 @@ struct Round {
 
 fn sum_up(cases: &[Case], rounds: &[Vec<Round>]) -> Vec<Measured> {
     let ratio = |i: usize| median(rounds[i].iter().map(|r| r.cost.cpu_ns / r.base).collect());
+    let place = |name: Option<&str>| cases.iter().position(|c| Some(c.name.as_str()) == name);
     let row = |(i, case): (usize, &Case)| {
-        let twin = case.twin.and_then(|name| cases.iter().position(|c| c.name == name));
         Measured {
             name: case.name.clone(),
             cpu_ns: median(rounds[i].iter().map(|r| r.cost.cpu_ns).collect()),
@@ -81,7 +85,8 @@ fn sum_up(cases: &[Case], rounds: &[Vec<Round>]) -> Vec<Measured> {
             // The baseline is measured against itself; what differs is the machine's noise.
             to_incr: if case.name == BASE { 1.0 } else { ratio(i) },
             base: rounds[i].iter().map(|r| r.base).collect(),
-            twin: twin.map(|twin| ratio(twin) / ratio(i)),
+            twin: place(case.twin).map(|twin| ratio(twin) / ratio(i)),
+            floor: place(case.floor).map(|floor| ratio(i) / ratio(floor)),
             target: case.target,
         }
     };
@@ -137,6 +142,7 @@ pub fn table(plain: &[Measured], aof: &[Measured]) -> Table {
         "ns wall",
         "INCR = 1",
         "target",
+        "floor = 1",
         "script / this",
         "AOF: ns CPU",
         "AOF: INCR = 1",
@@ -152,6 +158,7 @@ pub fn table(plain: &[Measured], aof: &[Measured]) -> Table {
             format!("{:.0}", row.wall_ns),
             format!("{:.2}", row.to_incr),
             some(row.target, 2),
+            some(row.floor, 2),
             some(row.twin, 1),
             some(with_aof.map(|m| m.cpu_ns), 0),
             some(with_aof.map(|m| m.to_incr), 2),
