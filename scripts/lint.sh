@@ -12,12 +12,15 @@ mapfile -t texts < <(files | grep -v '^Cargo\.lock$' | while read -r f; do [ ! -
 
 if cargo fmt --version >/dev/null 2>&1; then
   cargo fmt --check || finding "not formatted: make fmt"
+  cargo fmt --all --check --manifest-path tests/bench/Cargo.toml || finding "the benchmark is not formatted: make fmt"
 else
   echo "lint: no rustfmt here, format not checked"
 fi
 
 if cargo clippy --version >/dev/null 2>&1; then
   cargo clippy --quiet --locked --all-targets -- -D warnings || finding "clippy has warnings"
+  cargo clippy --quiet --locked --workspace --all-targets --manifest-path tests/bench/Cargo.toml \
+    --target-dir "$target/bench" -- -D warnings || finding "clippy has warnings in the benchmark"
 else
   echo "lint: no clippy here, checked by the compiler alone"
   RUSTFLAGS="${RUSTFLAGS:-} -D warnings" cargo check --quiet --locked --lib || finding "the compiler has warnings"
