@@ -5,7 +5,7 @@ use std::fmt::Write;
 const TEXT: &str = "#4d555c";
 const GRID: &str = "#80889055";
 /// Lines that lie on each other are still told apart.
-const DASHES: [&str; 4] = ["none", "7 4", "2 4", "10 3 2 3"];
+pub const DASHES: [&str; 4] = ["none", "7 4", "2 4", "10 3 2 3"];
 /// Told apart by all common kinds of sight.
 pub const COLOURS: [&str; 4] = ["#3987e5", "#d97706", "#199e70", "#a855c9"];
 
@@ -83,28 +83,29 @@ pub fn bars(title: &str, subtitle: &str, bars: &[Bar]) -> String {
 pub struct Line {
     pub name: String,
     pub values: Vec<f64>,
+    pub colour: &'static str,
+    pub dash: &'static str,
 }
 
-/// Lines over labelled places, in percent.
-pub fn lines(title: &str, subtitle: &str, places: &[String], lines: &[Line]) -> String {
+/// Lines over labelled places, in percent up to `most`, a multiple of 25.
+pub fn lines(title: &str, subtitle: &str, places: &[String], most: u32, lines: &[Line]) -> String {
     const LEFT: f64 = 60.0;
     const WIDTH: f64 = 500.0;
     const TOP: f64 = 70.0;
     const HEIGHT: f64 = 240.0;
     let mut out = head(740, 370, title);
     let x = |i: usize| LEFT + WIDTH * i as f64 / (places.len().max(2) - 1) as f64;
-    let y = |v: f64| TOP + HEIGHT * (1.0 - v / 100.0);
+    let y = |v: f64| TOP + HEIGHT * (1.0 - v / f64::from(most));
     text(&mut out, 16.0, 24.0, "start", " font-size=\"16\" font-weight=\"600\"", title);
     text(&mut out, 16.0, 44.0, "start", "", subtitle);
-    for i in 0..=4 {
-        let value = 100.0 * f64::from(i) / 4.0;
-        let at = y(value);
+    for value in (0..=most).step_by(25) {
+        let at = y(f64::from(value));
         let _ = writeln!(
             out,
             "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"{GRID}\"/>",
             LEFT + WIDTH
         );
-        text(&mut out, LEFT - 8.0, at + 4.0, "end", "", &format!("{value:.0} %"));
+        text(&mut out, LEFT - 8.0, at + 4.0, "end", "", &format!("{value} %"));
     }
     for (i, place) in places.iter().enumerate() {
         text(&mut out, x(i), TOP + HEIGHT + 20.0, "middle", "", place);
@@ -114,11 +115,11 @@ pub fn lines(title: &str, subtitle: &str, places: &[String], lines: &[Line]) -> 
     for (n, line) in lines.iter().enumerate() {
         let points =
             line.values.iter().enumerate().map(|(i, v)| format!("{:.1},{:.1}", x(i), y(*v)));
-        let (points, colour) = (points.collect::<Vec<_>>().join(" "), COLOURS[n % COLOURS.len()]);
+        let (points, colour) = (points.collect::<Vec<_>>().join(" "), line.colour);
         let _ = writeln!(
             out,
             "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{}\"/>",
-            DASHES[n % DASHES.len()]
+            line.dash
         );
         labels.push((y(line.values.last().copied().unwrap_or(0.0)), n));
     }
@@ -128,7 +129,7 @@ pub fn lines(title: &str, subtitle: &str, places: &[String], lines: &[Line]) -> 
     for (at, n) in labels {
         let at = at.max(free);
         free = at + 17.0;
-        let style = format!(" style=\"fill:{}\"", COLOURS[n % COLOURS.len()]);
+        let style = format!(" style=\"fill:{}\"", lines[n].colour);
         text(&mut out, LEFT + WIDTH + 10.0, at + 4.0, "start", &style, &lines[n].name);
     }
     out + "</svg>\n"

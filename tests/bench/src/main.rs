@@ -18,6 +18,7 @@ mod server;
 mod speed;
 mod split;
 mod table;
+mod windows;
 
 use options::Options;
 use server::Setup;
@@ -27,6 +28,9 @@ use std::path::Path;
 use table::{thousands, Table};
 
 const PARTS: [&str; 5] = ["speed", "memory", "growth", "open", "split"];
+
+/// A limit that splits badly.
+const SMALL: u64 = 100;
 
 fn main() -> io::Result<()> {
     let parts: Vec<String> = std::env::args().skip(1).collect();
@@ -81,7 +85,13 @@ fn main() -> io::Result<()> {
             scaling.push(section(name, &split::table(&curves)));
             pictures.push((format!("img/split-{percent}.svg"), split_chart(&curves, percent)));
         }
-        scaling.push(section("rounding", &split::rounding(100)));
+        let (heavy, light) = (split::rounding(SMALL, 4.0), split::rounding(SMALL, 1.25));
+        scaling.push(section("rounding", &split::rounding_table(SMALL, &heavy)));
+        for (name, curves, percent) in [("", &heavy, 400), ("-125", &light, 125)] {
+            let name = format!("img/split-rounding{name}.svg");
+            pictures.push((name, rounding_chart(curves, percent)));
+        }
+        scaling.push(section("windows", &windows::table(SMALL)));
     }
     if parts.is_empty() && options.is_full() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -155,12 +165,30 @@ fn speed_chart(all: &[Measured]) -> String {
 fn split_chart(curves: &[(split::Routing, Vec<f64>)], percent: u32) -> String {
     let lines: Vec<_> = curves
         .iter()
-        .map(|(routing, values)| chart::Line {
+        .enumerate()
+        .map(|(n, (routing, values))| chart::Line {
             name: routing.name().to_owned(),
             values: values.clone(),
+            colour: chart::COLOURS[n % chart::COLOURS.len()],
+            dash: chart::DASHES[n % chart::DASHES.len()],
         })
         .collect();
     let places: Vec<_> = split::PARTS.iter().map(u64::to_string).collect();
     let title = format!("Admitted by a split key, traffic at {percent} % of the limit");
-    chart::lines(&title, "percent of what one key admits", &places, &lines)
+    chart::lines(&title, "percent of what one key admits", &places, 100, &lines)
+}
+
+/// A colour for each way to share, a dash for each kind of traffic.
+fn rounding_chart(curves: &[split::Rounding], percent: u32) -> String {
+    let line = |curve: &split::Rounding| chart::Line {
+        name: curve.name(),
+        values: curve.values.clone(),
+        colour: chart::COLOURS[curve.shares as usize],
+        dash: chart::DASHES[usize::from(curve.routing == split::Routing::SkewedSecondTry)],
+    };
+    let lines: Vec<_> = curves.iter().map(line).collect();
+    let places: Vec<_> = split::parts_of(SMALL).map(|n| n.to_string()).collect();
+    let title = format!("Admitted by a split key, limit {SMALL}, traffic at {percent} %");
+    let note = "percent of what one key admits, a second try allowed; above 100 %: too much passes";
+    chart::lines(&title, note, &places, 150, &lines)
 }

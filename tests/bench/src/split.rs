@@ -44,6 +44,9 @@ impl Routing {
         }
     }
 
+    /// The two that are as good as a split gets: calls that come evenly, and calls that do not.
+    const BEST: [Self; 2] = [Self::SecondTry, Self::SkewedSecondTry];
+
     const fn skewed(self) -> bool {
         matches!(self, Self::Skewed | Self::SkewedSecondTry)
     }
@@ -63,7 +66,17 @@ pub enum Shares {
 }
 
 impl Shares {
-    const fn of(self, limit: u64, parts: u64, i: u64) -> u64 {
+    const ALL: [Self; 3] = [Self::Down, Self::DealtOut, Self::Up];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Down => "rounded down",
+            Self::DealtOut => "dealt out",
+            Self::Up => "rounded up",
+        }
+    }
+
+    pub const fn of(self, limit: u64, parts: u64, i: u64) -> u64 {
         match self {
             Self::Down => limit / parts,
             Self::DealtOut => limit / parts + (i < limit % parts) as u64,
@@ -72,21 +85,25 @@ impl Shares {
     }
 }
 
-/// A TOKEN limiter of the core.
-struct Bucketful {
+/// A limiter of the core.
+pub struct Kept {
     held: Option<Limiter>,
     ask: [Ask; 1],
 }
 
-impl Bucketful {
-    fn new(share: u64) -> Self {
-        let bucket = Bucket::new(share, share, 1000).expect("a share is within range");
-        Self { held: None, ask: [Ask { rule: Rule::Token(bucket), cost: 1, shadow: false }] }
+impl Kept {
+    pub fn new(rule: Rule) -> Self {
+        Self { held: None, ask: [Ask { rule, cost: 1, shadow: false }] }
     }
 
-    fn charge(&mut self, now: i64) -> bool {
+    /// A bucket of this share, refilled once a second.
+    fn bucket(share: u64) -> Self {
+        Self::new(Rule::Token(Bucket::new(share, share, 1000).expect("a share is within range")))
+    }
+
+    pub fn charge(&mut self, now: i64) -> bool {
         let trail = Trail::default();
-        let request = Request { asks: &self.ask, trail, plain: true, force: false, max_log: 1 };
+        let request = Request { asks: &self.ask, trail, plain: true, force: false, max_log: 1000 };
         let decision = decide(self.held.as_ref(), request, now).expect("the rule never changes");
         let pass = decision.passes();
         if let Some(write) = decision.write(pass) {
@@ -102,9 +119,8 @@ impl Bucketful {
 /// Calls admitted by a split into `parts`, against one key under the same calls, in percent.
 /// `load` is the traffic against the rate.
 pub fn admitted(parts: u64, load: f64, routing: Routing, limit: u64, shares: Shares) -> f64 {
-    let mut whole = Bucketful::new(limit);
-    let mut split: Vec<_> =
-        (0..parts).map(|i| Bucketful::new(shares.of(limit, parts, i))).collect();
+    let mut whole = Kept::bucket(limit);
+    let mut split: Vec<_> = (0..parts).map(|i| Kept::bucket(shares.of(limit, parts, i))).collect();
     let weights: Vec<f64> = (1..=parts).map(|i| 1.0 / i as f64).collect();
     let sum: f64 = weights.iter().sum();
     let mut random = Random::new(parts ^ limit);
@@ -145,13 +161,41 @@ pub fn curves(load: f64) -> Vec<(Routing, Vec<f64>)> {
     Routing::ALL.iter().map(|routing| (*routing, curve(*routing))).collect()
 }
 
-/// Percent admitted of a small limit, by how it is shared; a denied call has a second try.
-pub fn rounding(limit: u64) -> Table {
-    let mut table = Table::new(["sub-keys", "rounded down", "dealt out", "rounded up"]);
-    for parts in PARTS.iter().filter(|n| **n <= limit) {
-        let percent =
-            |shares| format!("{:.0} %", admitted(*parts, 4.0, Routing::SecondTry, limit, shares));
-        let cells = [Shares::Down, Shares::DealtOut, Shares::Up].map(percent);
+/// How a small limit fares, shared in one way.
+pub struct Rounding {
+    pub shares: Shares,
+    pub routing: Routing,
+    /// Percent admitted, one for each of [`parts_of`].
+    pub values: Vec<f64>,
+}
+
+impl Rounding {
+    pub fn name(&self) -> String {
+        let traffic = if self.routing.skewed() { "skewed" } else { "random" };
+        format!("{}, {traffic}", self.shares.name())
+    }
+}
+
+/// Into how many sub-keys a limit can be split so that the least of them has a share.
+pub fn parts_of(limit: u64) -> impl Iterator<Item = u64> {
+    PARTS.into_iter().filter(move |n| *n <= limit)
+}
+
+/// Percent admitted of a small limit under `load` times as much traffic, a denied call with a second try.
+pub fn rounding(limit: u64, load: f64) -> Vec<Rounding> {
+    let curve = |routing, shares| {
+        let percent = |parts| admitted(parts, load, routing, limit, shares);
+        Rounding { shares, routing, values: parts_of(limit).map(percent).collect() }
+    };
+    let of = |routing| Shares::ALL.map(|shares| curve(routing, shares));
+    Routing::BEST.into_iter().flat_map(of).collect()
+}
+
+pub fn rounding_table(limit: u64, curves: &[Rounding]) -> Table {
+    let names = curves.iter().map(Rounding::name);
+    let mut table = Table::new(std::iter::once("sub-keys".to_owned()).chain(names));
+    for (i, parts) in parts_of(limit).enumerate() {
+        let cells = curves.iter().map(|curve| format!("{:.0} %", curve.values[i]));
         table.row(std::iter::once(parts.to_string()).chain(cells));
     }
     table
