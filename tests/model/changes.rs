@@ -34,18 +34,14 @@ impl Rule {
                 State::Used { used, cut, mark_us: now_us }
             }
             State::Log(entries) => {
-                let same_place = match (&self.settings, new) {
-                    (
-                        Settings::Slide { window_ms: w0, blocks: b0, .. },
-                        Settings::Slide { window_ms: w1, blocks: b1, .. },
-                    ) => w0 == w1 && b0 == b1,
-                    _ => unreachable!("same algorithm"),
-                };
+                let in_blocks = |s: &Settings| matches!(s, Settings::Slide { blocks: Some(_), .. });
+                let same_place = in_blocks(&self.settings) == in_blocks(new)
+                    && Self::width(&self.settings) == Self::width(new);
                 let moved: Vec<Entry> = entries
                     .iter()
                     .map(|e| {
-                        // READING: a block that keeps its n and window stays
-                        // where it is; every other change stamps it anew.
+                        // READING: a block that keeps its length stays where it
+                        // is; every other change stamps it anew.
                         let at_ms = if same_place {
                             e.at_ms
                         } else if matches!(self.settings, Settings::Slide { blocks: None, .. }) {
