@@ -16,7 +16,7 @@ use redis_rl::limit::{decide, Ask, Bucket, Limiter, Request, Rule};
 /// Tokens per second and capacity of the limiter that is split.
 const RATE: u64 = 1000;
 const SECONDS: u64 = 60;
-const START_US: i64 = 1_900_000_000_000_000;
+pub const START_US: i64 = 1_900_000_000_000_000;
 pub const PARTS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
 /// How calls find their sub-key.

@@ -8,14 +8,13 @@
 //! ```
 
 use crate::load::Random;
-use crate::split::{parts_of, Kept, Shares};
+use crate::split::{parts_of, Kept, Shares, START_US};
 use crate::table::Table;
 use redis_rl::limit::{Bucket, Fixed, Rule, Slide};
 use std::collections::VecDeque;
 
 const WINDOW_MS: u64 = 1000;
 const SECONDS: i64 = 600;
-const START_US: i64 = 1_900_000_000_000_000;
 
 /// A rule with this limit.
 type Make = fn(u64) -> Option<Rule>;
