@@ -55,8 +55,8 @@ impl Write<'_> {
     /// and after.
     fn settle(&self, logs: &mut Vec<Log>, trail: Trail<'_>, packed: &mut Bytes) -> Change {
         let mut change = Change::default();
-        // Of the positions since the last one that counts: what they need to reset, and in advance.
-        let (mut full_reset_ms, mut slack_ms) = (0, 0);
+        // What is as good as new at the end of the list, and was not asked for, counts no more.
+        let mut counting = self.asked;
         // The next free place among the logs, and how many of the old ones are dealt with.
         let (mut place, mut done) = (0, 0);
         codec::pack_head(packed, self.slots.len(), self.asked, trail);
@@ -98,13 +98,13 @@ impl Write<'_> {
             codec::pack_slot(packed, &slot);
             let reset_ms = reset_of(&slot, logs, self.now);
             change.reset_ms = change.reset_ms.max(reset_ms);
-            full_reset_ms = rule.full_reset_ms().max(full_reset_ms);
-            slack_ms = change::slack_ms(rule).max(slack_ms);
-            // What is as good as new at the end of the list, and was not asked for, counts no more.
-            if i < self.asked || reset_ms > 0 {
-                change.full_reset_ms = change.full_reset_ms.max(full_reset_ms);
-                change.slack_ms = change.slack_ms.max(slack_ms);
+            if reset_ms > 0 {
+                counting = counting.max(i.saturating_add(1));
             }
+        }
+        for NextSlot { rule, .. } in self.slots.all().iter().take(counting) {
+            change.full_reset_ms = change.full_reset_ms.max(rule.full_reset_ms());
+            change.slack_ms = change.slack_ms.max(change::slack_ms(rule));
         }
         logs.truncate(place);
         change
