@@ -20,6 +20,11 @@
     clippy::panic
 )]
 
+/// As the module calls the server.
+#[macro_use]
+#[path = "../../../../src/server/api.rs"]
+mod api;
+
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::hint::black_box;
@@ -48,49 +53,45 @@ struct Shape {
     rows: usize,
 }
 
-const ALLOWED: Shape = Shape {
-    value: 32,
-    blob: Some(&[b'x'; 30]),
-    six: [1, 998_999_999, 0, 1_000_000_999, 1_000_000_000, 0],
-    rows: 0,
-};
-
-const DENIED: Shape = Shape {
-    value: 32,
-    blob: None,
-    six: [0, 0, 1_000_000_999, 2_000_000_999, 1_000_000, 0],
-    rows: 0,
-};
-
-const THREE: Shape = Shape {
-    value: 72,
-    blob: Some(&[b'x'; 90]),
-    six: [1, 998_999, 0, 604_800_000, 1_000_000, 0],
-    rows: 3,
-};
-
-static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(ptr::null_mut());
-
-/// The pointer of one API function, or none where the server does not offer it.
-macro_rules! api {
-    ($name:ident) => {{
-        #[allow(unused_unsafe)] // it also stands in unsafe code
-        // SAFETY: written only while the server loads the module, and only copied afterwards.
-        let function = unsafe { raw::$name };
-        function
-    }};
+/// A command by the shape of its calls.
+trait Floor {
+    const SHAPE: Shape;
 }
 
-/// Calls one API function; answers the fallback where the server lacks it.
-/// The caller answers for the arguments, so this is to be used inside `unsafe`.
-macro_rules! call_api {
-    ($name:ident($($arg:expr),* $(,)?) else $fallback:expr) => {
-        match api!($name) {
-            Some(function) => function($($arg),*),
-            None => $fallback,
-        }
+struct Allowed;
+
+impl Floor for Allowed {
+    const SHAPE: Shape = Shape {
+        value: 32,
+        blob: Some(&[b'x'; 30]),
+        six: [1, 998_999_999, 0, 1_000_000_999, 1_000_000_000, 0],
+        rows: 0,
     };
 }
+
+struct Denied;
+
+impl Floor for Denied {
+    const SHAPE: Shape = Shape {
+        value: 32,
+        blob: None,
+        six: [0, 0, 1_000_000_999, 2_000_000_999, 1_000_000, 0],
+        rows: 0,
+    };
+}
+
+struct Three;
+
+impl Floor for Three {
+    const SHAPE: Shape = Shape {
+        value: 72,
+        blob: Some(&[b'x'; 90]),
+        six: [1, 998_999, 0, 604_800_000, 1_000_000, 0],
+        rows: 3,
+    };
+}
+
+static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(ptr::null_mut());
 
 /// One word of a call; null where there is none.
 ///
@@ -259,31 +260,13 @@ unsafe fn call(
     OK
 }
 
-unsafe extern "C" fn allowed(
+unsafe extern "C" fn enter<F: Floor>(
     ctx: *mut raw::RedisModuleCtx,
     argv: *mut *mut raw::RedisModuleString,
     argc: c_int,
 ) -> c_int {
     // SAFETY: as the server passes them.
-    unsafe { call(ctx, argv, argc, &ALLOWED) }
-}
-
-unsafe extern "C" fn denied(
-    ctx: *mut raw::RedisModuleCtx,
-    argv: *mut *mut raw::RedisModuleString,
-    argc: c_int,
-) -> c_int {
-    // SAFETY: as the server passes them.
-    unsafe { call(ctx, argv, argc, &DENIED) }
-}
-
-unsafe extern "C" fn three(
-    ctx: *mut raw::RedisModuleCtx,
-    argv: *mut *mut raw::RedisModuleString,
-    argc: c_int,
-) -> c_int {
-    // SAFETY: as the server passes them.
-    unsafe { call(ctx, argv, argc, &THREE) }
+    unsafe { call(ctx, argv, argc, &F::SHAPE) }
 }
 
 /// Both what costs nothing but its dispatch, and what a replica or an AOF is given.
@@ -300,7 +283,7 @@ unsafe extern "C" fn nothing(
 unsafe extern "C" fn rdb_save(_io: *mut raw::RedisModuleIO, _value: *mut c_void) {}
 
 unsafe extern "C" fn rdb_load(_io: *mut raw::RedisModuleIO, _encoding: c_int) -> *mut c_void {
-    block(THREE.value)
+    block(Three::SHAPE.value)
 }
 
 unsafe extern "C" fn aof_rewrite(
@@ -328,9 +311,9 @@ unsafe fn register(ctx: *mut raw::RedisModuleCtx) -> bool {
         ..unsafe { std::mem::zeroed() }
     };
     let commands: [(&CStr, raw::RedisModuleCmdFunc, &CStr); 5] = [
-        (c"floor.allowed", Some(allowed), CHARGE_FLAGS),
-        (c"floor.denied", Some(denied), CHARGE_FLAGS),
-        (c"floor.three", Some(three), CHARGE_FLAGS),
+        (c"floor.allowed", Some(enter::<Allowed>), CHARGE_FLAGS),
+        (c"floor.denied", Some(enter::<Denied>), CHARGE_FLAGS),
+        (c"floor.three", Some(enter::<Three>), CHARGE_FLAGS),
         (c"floor.nothing", Some(nothing), CHARGE_FLAGS),
         (KEYS, Some(nothing), c"write fast"),
     ];
