@@ -184,7 +184,7 @@ fn rounding_chart(curves: &[split::Rounding], percent: u32) -> String {
         name: curve.name(),
         values: curve.values.clone(),
         colour: chart::COLOURS[curve.shares as usize],
-        dash: chart::DASHES[usize::from(curve.routing == split::Routing::SkewedSecondTry)],
+        dash: chart::DASHES[usize::from(curve.routing.skewed())],
     };
     let lines: Vec<_> = curves.iter().map(line).collect();
     let places: Vec<_> = split::parts_of(SMALL).map(|n| n.to_string()).collect();

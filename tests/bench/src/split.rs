@@ -47,7 +47,7 @@ impl Routing {
     /// The two that are as good as a split gets: calls that come evenly, and calls that do not.
     const BEST: [Self; 2] = [Self::SecondTry, Self::SkewedSecondTry];
 
-    const fn skewed(self) -> bool {
+    pub const fn skewed(self) -> bool {
         matches!(self, Self::Skewed | Self::SkewedSecondTry)
     }
 
