@@ -196,8 +196,11 @@ pub fn all(scripts: &Scripts, beside: Beside) -> Vec<Case> {
         Case::allowed("TOKEN, full buckets", "RL.TOKEN key 6000 6000 PER 60s").twin(LUA_BUCKET),
         long("LEAKY", "RL.LEAKY").twin(LUA_BUCKET).target(1.55),
         short("LEAKY", "RL.LEAKY").twin(LUA_BUCKET_DENIED).target(1.35),
-        Case::allowed("SLIDE", &slide(10_000)).twin(LUA_WINDOW).target(1.65),
-        Case::denied("SLIDE", &slide(5), 5).twin(LUA_WINDOW_DENIED).target(1.35),
+        Case::allowed("SLIDE", &slide(10_000)).floor(FLOOR).twin(LUA_WINDOW).target(1.65),
+        Case::denied("SLIDE", &slide(5), 5)
+            .floor(FLOOR_DENIED)
+            .twin(LUA_WINDOW_DENIED)
+            .target(1.35),
         Case::allowed("SLIDE BLOCKS 60", &blocks(1_000_000)).twin(LUA_WINDOW),
         Case::denied("SLIDE BLOCKS 60", &blocks(5), 5).twin(LUA_WINDOW_DENIED),
         Case::allowed("FIXED", "RL.FIXED key 1000000 7d")
