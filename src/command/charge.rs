@@ -40,29 +40,37 @@ pub(crate) fn fixed(call: &Call) {
 }
 
 fn plain(call: &Call, algorithm: Algorithm) {
-    let decided = Plain::read(call, algorithm, 2).and_then(|plain| {
-        let ask = plain.ask(call, config::slide_max_log(), |rule| is_kept(call, 1, 0, rule))?;
-        one_rule(call, ask, plain.force())
-    });
-    match decided {
+    match plain_rule(call, algorithm) {
         Ok((row, jitter)) => reply::six(call, &row, jitter),
         Err(error) => error.answer(call),
     }
 }
 
-/// A plain command: one rule, which fits only a key of one rule.
-pub(super) fn one_rule(call: &Call, ask: Ask, force: bool) -> Result<(Row, u64), Error> {
-    let now = call.now();
+/// The key is opened first, so that its memory arrives while the words are read.
+fn plain_rule(call: &Call, algorithm: Algorithm) -> Result<(Row, u64), Error> {
     let key = call.open_write(1);
+    let plain = Plain::read(call, algorithm, 2)?;
+    key.fetch_apart();
+    let ask = plain.ask(call, config::slide_max_log(), |rule| keeps(call, &key, 0, rule))?;
+    one_rule(call, key, ask, plain.force())
+}
+
+/// A plain command: one rule, which fits only a key of one rule. `key` is open for writing.
+pub(super) fn one_rule(
+    call: &Call,
+    key: Key<'_>,
+    ask: Ask,
+    force: bool,
+) -> Result<(Row, u64), Error> {
+    let now = call.now();
     if key.opened() == Opened::Foreign {
         return Err(Error::WrongType);
     }
     if let Some(solo) = solo::decide(key.value(), &ask, force, config::slide_max_log(), now) {
         return Ok(carry_out(call, key, &ask, &solo, now));
     }
-    drop(key);
     let first = |rows: &[Row], jitter| rows.first().map(|row| (*row, jitter));
-    one_key(call, &Asks::one(ask, force), first)?.ok_or(Error::Bug)
+    one_key(call, key, &Asks::one(ask, force), first)?.ok_or(Error::Bug)
 }
 
 /// What a decision of one rule does.
@@ -90,16 +98,12 @@ pub(crate) fn charge(call: &Call) {
 }
 
 fn charge_list(call: &Call) -> Result<(), Error> {
+    let key = call.open_write(1);
     let shape = Shape::list(call, 2, Grammar::CHARGE)?;
+    key.fetch_apart();
     let mut asks = Asks::empty(shape.force());
-    asks.read(call, &shape, |i, rule| is_kept(call, 1, i, rule))?;
-    one_key(call, &asks, |rows, jitter| reply::layers(call, rows, jitter))
-}
-
-/// Whether the key of word `at` keeps exactly this rule at this position. Opened for writing,
-/// which counts no miss.
-pub(super) fn is_kept(call: &Call, at: usize, position: usize, rule: &Rule) -> bool {
-    keeps(call, &call.open_write(at), position, rule)
+    asks.read(call, &shape, |i, rule| keeps(call, &key, i, rule))?;
+    one_key(call, key, &asks, |rows, jitter| reply::layers(call, rows, jitter))
 }
 
 /// Whether an open key keeps exactly this rule at this position.
@@ -124,14 +128,14 @@ pub(super) fn decide_on<'k, 'a>(
     })
 }
 
-/// Charges one key; `answer` gets the rows and the jitter of the wait.
+/// Charges one key, which is open for writing; `answer` gets the rows and the jitter of the wait.
 pub(super) fn one_key<T>(
     call: &Call,
+    mut key: Key<'_>,
     asks: &Asks,
     answer: impl FnOnce(&[Row], u64) -> T,
 ) -> Result<T, Error> {
     let now = call.now();
-    let mut key = call.open_write(1);
     if let (Some(ask), true) = (asks.single(), key.opened() != Opened::Foreign) {
         let max_log = config::slide_max_log();
         if let Some(solo) = solo::decide(key.value(), ask, asks.force(), max_log, now) {

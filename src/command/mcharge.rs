@@ -6,7 +6,7 @@
 
 use super::args::{self, Grammar, Shape};
 use super::asks::{self, Asks};
-use super::charge::{decide_on, denied, is_kept, jitter, CHARGED};
+use super::charge::{decide_on, denied, jitter, keeps, CHARGED};
 use super::effect;
 use super::error::{Argument, Error};
 use super::reply;
@@ -50,20 +50,33 @@ pub(crate) fn mcharge(call: &Call) {
 
 fn charge_keys(call: &Call) -> Result<(), Error> {
     let keys = key_count(call)?;
+    let distinct = no_repeated_key(call, keys);
+    // A few keys are opened first, so that their memory arrives while the words are read.
+    let mut open = [const { None::<Key<'_>> }; ROOM];
+    if keys <= ROOM && distinct.is_ok() {
+        for (i, place) in open.iter_mut().enumerate().take(keys) {
+            *place = Some(call.open_write(key_word(i)));
+        }
+    }
     let shape = Shape::list(call, key_word(keys), Grammar::CHARGE)?;
     if shape.rule_count() != keys {
         return Err(Error::of(Argument::NumKeys));
     }
-    let is_kept = |i: usize, rule: &Rule| is_kept(call, key_word(i), 0, rule);
+    open.iter().flatten().for_each(Key::fetch_apart);
+    let is_kept = |i: usize, rule: &Rule| match open.get(i) {
+        Some(Some(key)) => keeps(call, key, 0, rule),
+        _ => keeps(call, &call.open_write(key_word(i)), 0, rule),
+    };
     if keys > ROOM || shape.names_policy() {
         let asks = asks::per_key(call, &shape, is_kept)?;
-        no_repeated_key(call, keys)?;
+        drop(open);
+        distinct?;
         return many_keys(call, &asks);
     }
     let mut asks = Asks::empty(shape.force());
     asks.read(call, &shape, is_kept)?;
-    no_repeated_key(call, keys)?;
-    match few_keys(call, &asks) {
+    distinct?;
+    match few_keys(call, open, &asks) {
         Some(()) => Ok(()),
         None => many_keys(call, &asks.split()),
     }
@@ -79,12 +92,13 @@ struct One<'c, 'a> {
 
 /// A few keys, each of which keeps its rule exactly as asked for: nearly every call. `None`, and
 /// nothing is done, if that is not so.
-fn few_keys(call: &Call, asks: &Asks) -> Option<()> {
+fn few_keys(call: &Call, open: [Option<Key<'_>>; ROOM], asks: &Asks) -> Option<()> {
     let now = call.now();
     let mut all = [const { None::<One<'_, '_>> }; ROOM];
     let mut pass = true;
-    for (i, (place, request)) in all.iter_mut().zip(asks.each()).enumerate() {
-        let (key, steady) = (call.open_write(key_word(i)), Steady::new(request, now));
+    let opened = open.into_iter().flatten();
+    for (place, (key, request)) in all.iter_mut().zip(opened.zip(asks.each())) {
+        let steady = Steady::new(request, now);
         let one = place.insert(One { key, steady, passes: true });
         one.passes = one.steady.look(one.key.value())?;
         pass &= one.passes;

@@ -28,6 +28,7 @@ fn decide(call: &Call) -> Result<(Row, u64), Error> {
     if call.argc() > 6 {
         return Err(Error::Syntax);
     }
+    let key = call.open_write(1);
     let argument = |i: usize, name, min, max| {
         integer(call.arg(i), min, max).ok_or(Error::of(Argument::Integer(name, min, max)))
     };
@@ -39,9 +40,8 @@ fn decide(call: &Call) -> Result<(Row, u64), Error> {
     let quantity = if call.argc() > 5 { argument(5, "quantity", 0, MAX_AMOUNT)? } else { 1 };
     let ask = Ask { rule, cost: quantity, shadow: false };
     if quantity > 0 {
-        return one_rule(call, ask, false);
+        return one_rule(call, key, ask, false);
     }
-    let key = call.open_write(1);
     let asks = Asks::one(ask, false);
     let row = decide_on(&key, &asks, call.now())?.rows(true, false).next();
     row.map(|row| (row, 0)).ok_or(Error::Bug)

@@ -103,6 +103,20 @@ impl Limiter {
         }
     }
 
+    /// Where what does not lie in the value itself begins, and its bytes; what lies apart from that in turn
+    /// is not told. For those who want it fetched before it is read.
+    #[inline]
+    #[must_use]
+    pub fn apart(&self) -> (*const u8, usize) {
+        match &self.0 {
+            Repr::Small { .. } => (std::ptr::null(), 0),
+            Repr::Logged { log, .. } => (std::ptr::from_ref(&**log).cast(), size_of::<Log>()),
+            Repr::Packed(packed) => (packed.as_ptr(), packed.len()),
+            Repr::Listed(list) => (std::ptr::from_ref(&**list).cast(), size_of::<Listed>()),
+            Repr::Large(large) => (std::ptr::from_ref(&**large).cast(), size_of::<Large>()),
+        }
+    }
+
     /// The logs, in the order of the rules that own them.
     #[inline]
     #[must_use]
@@ -339,6 +353,24 @@ mod tests {
             }
             limiter.set_packed(&vec![2; bytes]);
             assert_eq!(limiter, made((bytes, logs), 2));
+        }
+    }
+
+    #[test]
+    fn what_lies_apart_is_told_where_it_lies() {
+        for (bytes, logs) in FORMS {
+            let limiter = made((bytes, logs), 1);
+            let (at, len) = limiter.apart();
+            let place = at.addr()..at.addr() + len;
+            let log = limiter.logs().first().map_or(0, |log| std::ptr::from_ref(log).addr());
+            let packed = limiter.packed().as_ptr().addr();
+            match &limiter.0 {
+                Repr::Small { .. } => assert_eq!(place, 0..0),
+                Repr::Logged { .. } => assert_eq!(place, log..log + size_of::<Log>()),
+                Repr::Packed(_) => assert_eq!(place, packed..packed + bytes),
+                Repr::Listed(_) => assert!(place.contains(&packed) && place.contains(&log)),
+                Repr::Large(large) => assert!(place.contains(&(&raw const large.packed).addr())),
+            }
         }
     }
 

@@ -225,6 +225,8 @@ impl<'c> Key<'c> {
         Self { call, name, entry }
     }
 
+    pub(crate) fn fetch_apart(&self) {}
+
     pub(crate) fn opened(&self) -> Opened {
         match self.entry {
             None => Opened::Missing,
