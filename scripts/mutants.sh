@@ -32,4 +32,6 @@ same=(
 export CARGO_TARGET_DIR=$work CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_TEST_DEBUG=false RL_FUZZ_RUNS=${RL_FUZZ_RUNS:-30}
 mutants() { cargo mutants --output "$work" --jobs 1 --no-default-features --no-shuffle --iterate "${chosen[@]}" "${same[@]}" ${SHARD:+--shard "$SHARD"} "$@"; }
 mutants --timeout 30 --cargo-arg=--lib -- -- --skip large_log --skip damaged
+# A test that no longer ends has noticed.
+cat "$work/mutants.out/timeout.txt" >>"$work/mutants.out/caught.txt"
 mutants --timeout 30 --cargo-arg=--test=fuzz -- -- replay
