@@ -62,15 +62,26 @@ pub(super) fn one_rule(
     ask: Ask,
     force: bool,
 ) -> Result<(Row, u64), Error> {
+    let key = match alone(call, key, &ask, force) {
+        Ok(decided) => return Ok(decided),
+        Err(key) => key,
+    };
+    let first = |rows: &[Row], jitter| rows.first().map(|row| (*row, jitter));
+    listed(call, key, &Asks::one(ask, force), first)?.ok_or(Error::Bug)
+}
+
+/// Charges a key of one rule, or a missing one, by a way of its own; the key comes back if that
+/// does not lead to a decision.
+#[inline]
+fn alone<'k>(call: &Call, key: Key<'k>, ask: &Ask, force: bool) -> Result<(Row, u64), Key<'k>> {
     let now = call.now();
     if key.opened() == Opened::Foreign {
-        return Err(Error::WrongType);
+        return Err(key);
     }
-    if let Some(solo) = solo::decide(key.value(), &ask, force, config::slide_max_log(), now) {
-        return Ok(carry_out(call, key, &ask, &solo, now));
+    match solo::decide(key.value(), ask, force, config::slide_max_log(), now) {
+        Some(solo) => Ok(carry_out(call, key, ask, &solo, now)),
+        None => Err(key),
     }
-    let first = |rows: &[Row], jitter| rows.first().map(|row| (*row, jitter));
-    one_key(call, key, &Asks::one(ask, force), first)?.ok_or(Error::Bug)
 }
 
 /// What a decision of one rule does.
@@ -103,7 +114,15 @@ fn charge_list(call: &Call) -> Result<(), Error> {
     key.fetch_apart();
     let mut asks = Asks::empty(shape.force());
     asks.read(call, &shape, |i, rule| keeps(call, &key, i, rule))?;
-    one_key(call, key, &asks, |rows, jitter| reply::layers(call, rows, jitter))
+    let answer = |rows: &[Row], jitter| reply::layers(call, rows, jitter);
+    let Some(ask) = asks.single() else {
+        return listed(call, key, &asks, answer);
+    };
+    match alone(call, key, ask, asks.force()) {
+        Ok((row, jitter)) => answer(&[row], jitter),
+        Err(key) => listed(call, key, &asks, answer)?,
+    }
+    Ok(())
 }
 
 /// Whether an open key keeps exactly this rule at this position.
@@ -128,21 +147,14 @@ pub(super) fn decide_on<'k, 'a>(
     })
 }
 
-/// Charges one key, which is open for writing; `answer` gets the rows and the jitter of the wait.
-pub(super) fn one_key<T>(
+/// Charges one key by way of a list of rules; `answer` gets the rows and the jitter of the wait.
+fn listed<T>(
     call: &Call,
     mut key: Key<'_>,
     asks: &Asks,
     answer: impl FnOnce(&[Row], u64) -> T,
 ) -> Result<T, Error> {
     let now = call.now();
-    if let (Some(ask), true) = (asks.single(), key.opened() != Opened::Foreign) {
-        let max_log = config::slide_max_log();
-        if let Some(solo) = solo::decide(key.value(), ask, asks.force(), max_log, now) {
-            let (row, jitter) = carry_out(call, key, ask, &solo, now);
-            return Ok(answer(&[row], jitter));
-        }
-    }
     let (mut rows, mut blob) = (Few::none(), None);
     let in_place = match asks.request().asks.len() {
         0..=ROOM => in_place::<ROOM>(&mut key, asks, now, &mut rows, &mut blob),
