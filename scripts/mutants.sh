@@ -14,7 +14,7 @@ work=$(realpath -m "$target/mutants")
 mkdir -p "$work"
 rm -rf "$work/mutants.out"
 chosen=()
-for name in ${FILES:-algorithm blocks bytes change codec checksum few fixed inspect layers leaky level limiter log/mod log/ring mod position refund slide solo steady time token write}; do
+for name in ${FILES:-algorithm blocks bytes change codec checksum few fixed inspect layers leaky level limiter log/mod log/ring log/store mod position refund slide solo steady time token write}; do
   chosen+=(--file "src/limit/$name.rs")
 done
 # Changes that cannot show: `^` joins bits that are apart as `|` does; the others only make work longer (a log

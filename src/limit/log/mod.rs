@@ -17,14 +17,16 @@
 //! into a log), it goes over to two words an entry, stamp and total in full, and comes back when
 //! the entries of that time have left.
 //!
-//! How the words lie in memory is the business of `ring`: about 8.25 bytes an entry in long logs.
+//! How the words lie in memory is the business of `ring` and `store`: about 8.25 bytes an entry in
+//! long logs.
 
 mod ring;
+mod store;
 
 use super::time::Millis;
 use super::MAX_COUNT;
 use ring::Ring;
-pub use ring::{Block, Chunk};
+pub use store::{Block, Chunk};
 
 const STAMP_BITS: u32 = 40;
 const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;

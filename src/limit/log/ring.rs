@@ -1,223 +1,130 @@
-//! A queue of words that takes little more memory than they do, at any length.
+//! A queue of words that seldom touches more memory than its own.
 //!
 //! ```text
-//!   few words    one block:     [ gone | words ... | room ]
-//!   many words   chunks of 64:  [ gone | words ][ words ]...[ words | room ]
+//!      on the heap                  in the ring itself
+//!    [ w0 w1 w2 ... wn-1 ]          [ wn wn+1 | room ]
+//!            store                        tail
 //! ```
 //!
-//! A single growing block would be moved again and again, and allocators round large blocks up by as
-//! much as a quarter. Chunks are of a size that they do not round; they are never moved, come one by
-//! one as words arrive, and go one by one as words leave.
+//! New words come into the tail and go to the store four at a time: most charges find all that they
+//! read and write of a log in the block of the log, and a short log has no other.
 
-use std::collections::VecDeque;
+use super::store::{Block, Store, STEP};
 
-/// Words of a chunk.
-pub(super) const CHUNK: usize = 64;
-/// A small block grows by so many words.
-pub(super) const STEP: usize = 4;
-
-/// Sixty-four words.
-pub type Chunk = [u64; CHUNK];
-
-#[derive(Clone, Debug)]
-enum Store {
-    Few(Vec<u64>),
-    Chunks(VecDeque<Box<Chunk>>),
-}
+/// Words that have room in the ring itself: as many as a small store grows by, so that it grows once
+/// for them all.
+pub(super) const TAIL: usize = STEP;
 
 /// See the module's text.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
+    /// Beside its words: how many there are in the tail.
     store: Store,
-    /// Words at the front of the first block that are gone, fewer than a chunk.
-    gone: u8,
-    /// Places at the end of the last chunk that are free, fewer than a chunk.
-    room: u8,
-}
-
-/// A block on the heap, for a server that moves memory to defragment it.
-#[derive(Debug)]
-pub enum Block<'a> {
-    /// A block of any size.
-    Words(&'a mut Vec<u64>),
-    /// A chunk.
-    Chunk(&'a mut Box<Chunk>),
+    /// The words after those of the store, and places that are free.
+    tail: [u64; TAIL],
 }
 
 impl Ring {
     pub const fn new() -> Self {
-        Self { store: Store::Few(Vec::new()), gone: 0, room: 0 }
+        Self { store: Store::new(), tail: [0; TAIL] }
     }
 
     #[inline]
     pub fn len(&self) -> usize {
-        let places = match &self.store {
-            Store::Few(words) => words.len(),
-            Store::Chunks(chunks) => {
-                chunks.len().saturating_mul(CHUNK).saturating_sub(usize::from(self.room))
-            }
-        };
-        places.saturating_sub(usize::from(self.gone))
+        self.store.len().saturating_add(usize::from(self.store.beside))
     }
 
-    fn place(&self, i: usize) -> usize {
-        i.saturating_add(usize::from(self.gone))
+    /// The words of the tail.
+    fn tail(&self) -> &[u64] {
+        self.tail.get(..usize::from(self.store.beside)).unwrap_or(&self.tail)
     }
 
     /// The word at `i`; 0 beyond the end.
     #[inline]
     pub fn get(&self, i: usize) -> u64 {
-        let at = self.place(i);
-        let word = match &self.store {
-            Store::Few(words) => words.get(at),
-            Store::Chunks(chunks) => chunks.get(at / CHUNK).and_then(|c| c.get(at % CHUNK)),
-        };
-        word.copied().unwrap_or(0)
+        match i.checked_sub(self.store.len()) {
+            None => self.store.get(i),
+            Some(at) => self.tail().get(at).copied().unwrap_or(0),
+        }
     }
 
     /// Changes the word at `i`; nothing beyond the end.
     #[inline]
     pub fn set(&mut self, i: usize, word: u64) {
-        let at = self.place(i);
-        let place = match &mut self.store {
-            Store::Few(words) => words.get_mut(at),
-            Store::Chunks(chunks) => chunks.get_mut(at / CHUNK).and_then(|c| c.get_mut(at % CHUNK)),
-        };
-        if let Some(place) = place {
-            *place = word;
+        match i.checked_sub(self.store.len()) {
+            None => self.store.set(i, word),
+            Some(at) if at < usize::from(self.store.beside) => {
+                if let Some(place) = self.tail.get_mut(at) {
+                    *place = word;
+                }
+            }
+            Some(_) => {}
         }
     }
 
     /// Appends a word.
     #[inline]
     pub fn push(&mut self, word: u64) {
-        match &mut self.store {
-            Store::Few(words) => {
-                if words.len() == words.capacity() {
-                    return self.push_with_room(word);
-                }
-                words.push(word);
-            }
-            Store::Chunks(chunks) => {
-                if self.room == 0 {
-                    if chunks.len() == chunks.capacity() {
-                        chunks.reserve_exact((chunks.len() >> 4).saturating_add(STEP));
-                    }
-                    chunks.push_back(Box::new([0; CHUNK]));
-                    self.room = CHUNK as u8;
-                }
-                let at = CHUNK.saturating_sub(usize::from(self.room));
-                if let Some(place) = chunks.back_mut().and_then(|c| c.get_mut(at)) {
-                    *place = word;
-                }
-                self.room = self.room.saturating_sub(1);
-            }
+        if usize::from(self.store.beside) == TAIL {
+            self.store_tail();
+        }
+        if let Some(place) = self.tail.get_mut(usize::from(self.store.beside)) {
+            *place = word;
+            self.store.beside = self.store.beside.saturating_add(1);
         }
     }
 
-    /// Appends to a full block: what is gone makes room, or a larger block, or chunks.
-    fn push_with_room(&mut self, word: u64) {
-        if let Store::Few(words) = &mut self.store {
-            if self.gone > 0 {
-                words.drain(..usize::from(self.gone));
-                self.gone = 0;
-            } else if words.len() < CHUNK {
-                words.reserve_exact(STEP);
-            } else {
-                let mut all = Self { store: Store::Chunks(VecDeque::new()), gone: 0, room: 0 };
-                for word in words {
-                    all.push(*word);
-                }
-                *self = all;
-            }
+    /// Moves the words of the tail into the store.
+    fn store_tail(&mut self) {
+        for word in self.tail.iter().take(usize::from(self.store.beside)) {
+            self.store.push(*word);
         }
-        self.push(word);
+        self.store.beside = 0;
     }
 
     /// Drops the first `n` words.
     pub fn drop_front(&mut self, n: usize) {
-        let gone = self.place(n.min(self.len()));
-        match &mut self.store {
-            Store::Few(_) => self.gone = u8::try_from(gone).unwrap_or(u8::MAX),
-            Store::Chunks(chunks) => {
-                chunks.drain(..(gone / CHUNK).min(chunks.len()));
-                self.gone = (gone % CHUNK) as u8;
-            }
-        }
-        self.give_back();
+        let Some(of_tail) = n.checked_sub(self.store.len()) else {
+            return self.store.drop_front(n);
+        };
+        self.store.clear();
+        let of_tail = of_tail.min(usize::from(self.store.beside));
+        self.tail.copy_within(of_tail.., 0);
+        self.store.beside = self.store.beside.saturating_sub(of_tail as u8);
     }
 
     /// Keeps the first `n` words.
     pub fn truncate(&mut self, n: usize) {
-        let end = self.place(n.min(self.len()));
-        match &mut self.store {
-            Store::Few(words) => words.truncate(end),
-            Store::Chunks(chunks) => {
-                chunks.truncate(end.div_ceil(CHUNK));
-                self.room = (end.wrapping_neg() % CHUNK) as u8;
+        match n.checked_sub(self.store.len()) {
+            None => {
+                self.store.beside = 0;
+                self.store.truncate(n);
             }
-        }
-        self.give_back();
-    }
-
-    /// Gives memory back where much is free.
-    fn give_back(&mut self) {
-        let len = self.len();
-        match &mut self.store {
-            Store::Few(words) => {
-                let most = len.saturating_mul(2).saturating_add(2 * STEP);
-                if len == 0 || words.capacity() > most {
-                    words.drain(..usize::from(self.gone).min(words.len()));
-                    self.gone = 0;
-                    if words.capacity() > most {
-                        words.shrink_to(len.saturating_add(STEP));
-                    }
-                }
-            }
-            Store::Chunks(_) if len <= CHUNK / 2 => {
-                let mut words = Vec::with_capacity(len.saturating_add(STEP));
-                words.extend((0..len).map(|i| self.get(i)));
-                *self = Self { store: Store::Few(words), gone: 0, room: 0 };
-            }
-            Store::Chunks(chunks) => {
-                let room = chunks.capacity().saturating_sub(chunks.len());
-                if room > (chunks.len() >> 3).saturating_add(2 * STEP) {
-                    chunks.shrink_to(chunks.len().saturating_add(STEP));
-                }
+            Some(left) => {
+                self.store.beside = u8::try_from(left).unwrap_or(u8::MAX).min(self.store.beside);
             }
         }
     }
 
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        match &self.store {
-            Store::Few(words) => words.capacity().saturating_mul(size_of::<u64>()),
-            Store::Chunks(chunks) => {
-                let list = chunks.capacity().saturating_mul(size_of::<Box<Chunk>>());
-                chunks.len().saturating_mul(size_of::<Chunk>()).saturating_add(list)
-            }
-        }
+        self.store.heap_bytes()
     }
 
     /// How many blocks there are on the heap.
     pub fn blocks(&self) -> usize {
-        match &self.store {
-            Store::Few(_) => 1,
-            Store::Chunks(chunks) => chunks.len().saturating_add(1),
-        }
+        self.store.count_blocks()
     }
 
     /// Hands out all blocks but the list of chunks.
     pub fn for_each_block(&mut self, each: &mut dyn FnMut(Block<'_>)) {
-        match &mut self.store {
-            Store::Few(words) => each(Block::Words(words)),
-            Store::Chunks(chunks) => chunks.iter_mut().for_each(|c| each(Block::Chunk(c))),
-        }
+        self.store.for_each_block(each);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::store::{Chunk, CHUNK};
     use super::*;
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
@@ -272,63 +179,41 @@ mod tests {
         ring
     }
 
-    /// How many chunks there are, and for how many the list has room.
-    fn chunks(ring: &Ring) -> (usize, usize) {
-        match &ring.store {
-            Store::Few(_) => (0, 0),
-            Store::Chunks(chunks) => (chunks.len(), chunks.capacity()),
+    #[test]
+    fn the_heap_is_asked_for_once_in_four_words_and_not_at_all_for_the_first() {
+        for words in 0..=CHUNK {
+            let stored = words.saturating_sub(1) / TAIL * TAIL;
+            let ring = of(words as u64);
+            assert_eq!((ring.store.len(), ring.heap_bytes()), (stored, stored * 8));
+            assert_eq!(ring.blocks(), usize::from(stored > 0));
         }
     }
 
     #[test]
-    fn a_small_block_grows_by_steps_and_shrinks_below_half() {
-        for words in 1..=64 {
-            assert_eq!(of(words).heap_bytes(), words.next_multiple_of(4) as usize * 8);
+    fn a_store_of_which_nothing_is_left_gives_its_memory_back() {
+        for gone in 4..=7 {
+            let mut ring = of(7);
+            ring.drop_front(gone);
+            let left: Vec<_> = (0..ring.len()).map(|i| ring.get(i)).collect();
+            assert_eq!(left, (gone as u64..7).collect::<Vec<_>>());
+            assert_eq!((ring.heap_bytes(), ring.blocks()), (0, 0));
         }
-        let mut ring = of(40);
-        ring.truncate(16);
-        assert_eq!(ring.heap_bytes(), 40 * 8);
-        ring.truncate(15);
-        assert_eq!(ring.heap_bytes(), 19 * 8);
-        // What has gone at the front stays until it matters.
-        ring.drop_front(2);
-        assert_eq!((ring.gone, ring.len()), (2, 13));
-        ring.drop_front(13);
-        assert_eq!((ring.gone, ring.len()), (0, 0));
-        assert_eq!(ring.blocks(), 1);
-    }
-
-    #[test]
-    fn chunks_come_and_go_one_by_one() {
-        let mut ring = of(200);
-        ring.truncate(33);
-        assert_eq!(chunks(&ring).0, 1);
-        ring.truncate(32);
-        assert_eq!((chunks(&ring).0, ring.heap_bytes()), (0, 36 * 8));
-
-        let mut ring = of(64);
-        for words in 65..40_000 {
-            ring.push(words);
-            let (n, room) = chunks(&ring);
-            assert_eq!(n, words.div_ceil(64) as usize);
-            assert!(room <= n + n / 16 + STEP, "room for {room} of {n}");
-            assert_eq!((ring.blocks(), ring.heap_bytes()), (n + 1, n * 512 + room * 8));
-        }
-        while chunks(&ring).0 > 2 {
-            let (n, room) = chunks(&ring);
-            ring.truncate((n - 1) * CHUNK);
-            let left = n - 1;
-            let shrunk = if room - left > left / 8 + 2 * STEP { left + STEP } else { room };
-            assert_eq!(chunks(&ring), (left, shrunk));
-        }
+        let mut ring = of(7);
+        ring.drop_front(3);
+        assert_eq!((ring.len(), ring.get(0), ring.blocks()), (4, 3, 1));
     }
 
     #[test]
     fn beyond_the_end_is_nothing() {
-        let mut ring = Ring::new();
-        ring.set(0, 5);
-        ring.drop_front(3);
-        ring.truncate(3);
-        assert_eq!((ring.len(), ring.get(0), ring.heap_bytes()), (0, 0, 0));
+        for words in [0, 1, 3, 4, 5, 6] {
+            let mut ring = of(words);
+            ring.set(words as usize, 9);
+            ring.truncate(words as usize + 1);
+            assert_eq!((ring.len(), ring.get(words as usize)), (words as usize, 0));
+            ring.drop_front(words as usize + 9);
+            assert_eq!((ring.len(), ring.get(0)), (0, 0));
+            ring.push(7);
+            assert_eq!((ring.len(), ring.get(0)), (1, 7));
+        }
     }
 }

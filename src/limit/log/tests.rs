@@ -105,10 +105,10 @@ fn agrees_with_a_plain_log() {
 
 /// What a log of `len` entries may take: chunks partly filled at either end come on top.
 fn most_bytes(len: usize) -> usize {
-    if len > ring::CHUNK / 2 {
-        len * 33 / 4 + 2 * size_of::<Chunk>() + 8 * 2 * ring::STEP
+    if len > store::CHUNK / 2 {
+        len * 33 / 4 + 2 * size_of::<Chunk>() + 8 * 2 * store::STEP
     } else {
-        len * 16 + 8 * 2 * ring::STEP
+        len * 16 + 8 * 2 * store::STEP
     }
 }
 
