@@ -13,7 +13,7 @@ use super::store::{Block, Store, STEP};
 
 /// Words that have room in the ring itself: as many as a small store grows by, so that it grows once
 /// for them all.
-pub(super) const TAIL: usize = STEP;
+const TAIL: usize = STEP;
 
 /// See the module's text.
 #[derive(Clone, Debug)]
@@ -34,31 +34,25 @@ impl Ring {
         self.store.len().saturating_add(usize::from(self.store.beside))
     }
 
-    /// The words of the tail.
-    fn tail(&self) -> &[u64] {
-        self.tail.get(..usize::from(self.store.beside)).unwrap_or(&self.tail)
-    }
-
     /// The word at `i`; 0 beyond the end.
     #[inline]
     pub fn get(&self, i: usize) -> u64 {
-        match i.checked_sub(self.store.len()) {
-            None => self.store.get(i),
-            Some(at) => self.tail().get(at).copied().unwrap_or(0),
-        }
+        let Some(at) = i.checked_sub(self.store.len()) else {
+            return self.store.get(i);
+        };
+        let word = self.tail.get(..usize::from(self.store.beside)).and_then(|tail| tail.get(at));
+        word.copied().unwrap_or(0)
     }
 
     /// Changes the word at `i`; nothing beyond the end.
     #[inline]
     pub fn set(&mut self, i: usize, word: u64) {
-        match i.checked_sub(self.store.len()) {
-            None => self.store.set(i, word),
-            Some(at) if at < usize::from(self.store.beside) => {
-                if let Some(place) = self.tail.get_mut(at) {
-                    *place = word;
-                }
-            }
-            Some(_) => {}
+        let Some(at) = i.checked_sub(self.store.len()) else {
+            return self.store.set(i, word);
+        };
+        let tail = self.tail.get_mut(..usize::from(self.store.beside));
+        if let Some(place) = tail.and_then(|tail| tail.get_mut(at)) {
+            *place = word;
         }
     }
 
