@@ -1,6 +1,6 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run build test lint fmt test-servers test-clients faults soak sanitize pictures bench bench-core \
+.PHONY: help setup demo run build test check lint fmt test-servers test-clients faults soak sanitize pictures bench bench-core \
   profile floor fuzz coverage mutants
 
 help: ## what there is to make
@@ -24,8 +24,11 @@ fmt: ## format the code
 lint: setup ## check format, warnings, dependencies and the rules of the house; installs cargo-deny
 	@scripts/setup.sh lint && scripts/lint.sh
 
-test: lint build ## everything that is checked against the installed server
-	@scripts/test.sh
+check: lint build ## lint, and all tests against the installed server: a few minutes
+	@scripts/check.sh
+
+test: ## all that must pass before a change goes in: check, four more servers, clients and middlewares
+	@+scripts/test.sh
 
 test-servers: build ## the server tests on other versions (SERVERS="redis-7.4.1 valkey-9.1.2")
 	@scripts/setup.sh servers && scripts/test-servers.sh

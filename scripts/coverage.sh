@@ -20,7 +20,7 @@ rm -rf "$work/profiles"
 mkdir -p "$work/profiles"
 
 # Only our own package gets counters: the wrapper is not asked for the others. Nor do the programs that talk
-# to the servers: they are those of `make test`.
+# to the servers: they are those of `make check`.
 printf '#!/bin/sh\nexec "$@" -Cinstrument-coverage -Cllvm-args=-runtime-counter-relocation\n' >"$work/rustc"
 chmod +x "$work/rustc"
 counted() { env RUSTC_WORKSPACE_WRAPPER="$work/rustc" CARGO_TARGET_DIR="$work" LLVM_PROFILE_FILE=/dev/null cargo "$@"; }
