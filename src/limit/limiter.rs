@@ -15,7 +15,7 @@
 
 use super::change;
 use super::codec::{self, List};
-use super::log::{Block, Log};
+use super::log::{Log, Visitor};
 
 /// Bytes that fit beside the tag and the length.
 const INLINE: usize = 30;
@@ -224,22 +224,24 @@ impl Limiter {
         self.logs().iter().map(Log::blocks).sum::<usize>().saturating_add(1)
     }
 
-    /// Hands out the heap blocks, for a server that moves memory to defragment it.
-    pub fn for_each_block(
-        &mut self,
-        bytes: &mut dyn FnMut(&mut Vec<u8>),
-        words: &mut dyn FnMut(Block<'_>),
-    ) {
+    /// Shows all blocks but the lists of chunks.
+    pub fn show_blocks(&mut self, to: &mut impl Visitor) {
         match &mut self.0 {
             Repr::Small { .. } => {}
-            Repr::Logged { log, .. } => log.for_each_block(words),
-            Repr::Packed(packed) => bytes(packed),
-            Repr::Listed(listed) => listed.log.for_each_block(words),
+            Repr::Logged { log, .. } => {
+                to.boxed(log);
+                log.show_blocks(to);
+            }
+            Repr::Packed(packed) => to.vec(packed),
+            Repr::Listed(listed) => {
+                to.boxed(listed);
+                listed.log.show_blocks(to);
+            }
             Repr::Large(large) => {
-                bytes(&mut large.packed);
-                for log in &mut large.logs {
-                    log.for_each_block(words);
-                }
+                to.boxed(large);
+                to.vec(&mut large.packed);
+                to.vec(&mut large.logs);
+                large.logs.iter_mut().for_each(|log| log.show_blocks(to));
             }
         }
     }
@@ -389,38 +391,51 @@ mod tests {
         }
     }
 
+    /// Counts blocks and their bytes.
+    #[derive(Default)]
+    struct Count {
+        blocks: usize,
+        bytes: usize,
+    }
+
+    impl Visitor for Count {
+        fn boxed<T>(&mut self, _: &mut Box<T>) {
+            self.blocks += 1;
+            self.bytes += size_of::<T>();
+        }
+
+        fn vec<T>(&mut self, block: &mut Vec<T>) {
+            self.blocks += usize::from(block.capacity() > 0);
+            self.bytes += block.capacity() * size_of::<T>();
+        }
+    }
+
     #[test]
     fn memory_and_blocks_are_told_as_they_are() {
         for (bytes, logs) in FORMS {
             let mut limiter = made((bytes, logs), 1);
-            let (mut blocks, mut words, mut vecs) = (0, 0, 0);
-            limiter.for_each_block(&mut |vec| vecs += vec.capacity(), &mut |block| {
-                blocks += 1;
-                words += match block {
-                    Block::Words(words) => words.capacity() * 8,
-                    Block::Chunk(chunk) => size_of_val(&**chunk),
-                };
-            });
-            let heap = vecs + words;
+            let mut shown = Count::default();
+            limiter.show_blocks(&mut shown);
+            let apart = if limiter.apart().1 > 0 { bytes } else { 0 };
             let entries = logs.iter().map(|n| n.saturating_sub(TAIL)).sum::<u64>() as usize;
-            let inner = if bytes > INLINE && logs.len() != 1 || logs.len() > 1 { bytes } else { 0 };
-            assert!(heap >= inner + 8 * entries, "{bytes} bytes, {logs:?}: {heap}");
-            // Beside those: the box of a log, of a list, and the lists of chunks.
+            assert!(shown.bytes >= apart + 8 * entries, "{bytes} bytes, {logs:?}: {}", shown.bytes);
+            // The lists of chunks alone are not shown.
             let told = limiter.heap_bytes();
-            let beside = told.checked_sub(heap).expect("no more is handed out than is told");
-            let boxes = match &limiter.0 {
-                Repr::Small { .. } | Repr::Packed(_) => 0..=0,
-                Repr::Logged { .. } => size_of::<Log>()..=size_of::<Log>(),
-                Repr::Listed(_) => size_of::<Listed>()..=size_of::<Listed>() + 16 * 8,
-                Repr::Large(_) => {
-                    let own = size_of::<Large>() + logs.len() * size_of::<Log>();
-                    own..=own + 16 * 8 + 2 * size_of::<Log>()
-                }
-            };
-            assert!(boxes.contains(&beside), "{bytes} bytes, {logs:?}: {beside} beside {heap}");
+            let lists = told.checked_sub(shown.bytes).expect("no more is shown than is told");
             let chunked = logs.iter().filter(|entries| **entries > 64).count();
-            assert_eq!(limiter.free_effort(), 1 + blocks + chunked, "{bytes} bytes, {logs:?}");
-            assert_eq!(limiter.logs().iter().map(Log::blocks).sum::<usize>(), blocks + chunked);
+            assert!(
+                (8 * chunked..=16 * 8 * chunked).contains(&lists),
+                "{bytes} bytes, {logs:?}: {lists}"
+            );
+            // Beside what the logs have: the value itself, or the blocks between it and them.
+            let of_logs = limiter.logs().iter().map(Log::blocks).sum::<usize>();
+            let own = match &limiter.0 {
+                Repr::Small { .. } => 0,
+                Repr::Large(_) => 2 + usize::from(!logs.is_empty()),
+                _ => 1,
+            };
+            assert_eq!(shown.blocks + chunked, own + of_logs, "{bytes} bytes, {logs:?}");
+            assert_eq!(limiter.free_effort(), 1 + of_logs, "{bytes} bytes, {logs:?}");
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::alloc::SERVER_ALIGN;
 use super::boundary::guarded;
 use super::{log, persist, replicate};
-use crate::limit::log::{Block, Chunk};
+use crate::limit::log::Visitor;
 use crate::limit::Limiter;
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
@@ -229,45 +229,48 @@ unsafe extern "C" fn copy(
     })
 }
 
-/// Moves the block of a vector where the server would rather have it.
-///
-/// # Safety
-/// A live defrag context.
-unsafe fn defrag_block<T: Copy>(ctx: *mut raw::RedisModuleDefragCtx, block: &mut Vec<T>) {
-    const { assert!(align_of::<T>() <= SERVER_ALIGN) };
-    if block.capacity() == 0 || size_of::<T>() == 0 {
-        return;
-    }
-    let (len, capacity) = (block.len(), block.capacity());
-    // SAFETY: the block is a live one of the server's allocator and nobody else refers to it.
-    let moved = unsafe {
-        call_api!(RedisModule_DefragAlloc(ctx, block.as_mut_ptr().cast()) else ptr::null_mut())
-            .cast::<T>()
-    };
-    if !moved.is_null() {
-        // SAFETY: the server has copied the block to `moved`, of the same size, and freed the old one, which
-        // the forgotten vector does not free again.
-        let vector = unsafe { Vec::from_raw_parts(moved, len, capacity) };
-        std::mem::forget(std::mem::replace(block, vector));
+/// Moves blocks to where the server would rather have them.
+struct Defrag(*mut raw::RedisModuleDefragCtx);
+
+impl Defrag {
+    /// Moves one block, or null: null if it stays; else it is copied, and the old one freed.
+    ///
+    /// # Safety
+    /// A live block of an alignment up to [`SERVER_ALIGN`]: above that a pointer of ours lies before it (see
+    /// `alloc`). The context is live. Whoever refers to the block refers to the new one from then on.
+    unsafe fn block<T>(&self, block: *mut T) -> *mut T {
+        const { assert!(align_of::<T>() <= SERVER_ALIGN) };
+        // SAFETY: as the caller says.
+        unsafe { call_api!(RedisModule_DefragAlloc(self.0, block.cast()) else ptr::null_mut()) }
+            .cast()
     }
 }
 
-/// The same for a chunk.
-///
-/// # Safety
-/// A live defrag context.
-unsafe fn defrag_chunk(ctx: *mut raw::RedisModuleDefragCtx, chunk: &mut Box<Chunk>) {
-    const { assert!(align_of::<Chunk>() <= SERVER_ALIGN) };
-    // SAFETY: the block is a live one of the server's allocator and nobody else refers to it.
-    let moved = unsafe {
-        call_api!(RedisModule_DefragAlloc(ctx, ptr::from_mut(&mut **chunk).cast()) else ptr::null_mut())
-            .cast::<Chunk>()
-    };
-    if !moved.is_null() {
-        // SAFETY: the server has copied the block to `moved`, of the same size, and freed the old one, which
-        // the forgotten box does not free again.
-        let moved = unsafe { Box::from_raw(moved) };
-        std::mem::forget(std::mem::replace(chunk, moved));
+impl Visitor for Defrag {
+    fn boxed<T>(&mut self, block: &mut Box<T>) {
+        // SAFETY: a live block, to which nobody else refers. If it has moved, the forgotten box does not free
+        // the old one again.
+        unsafe {
+            let moved = self.block(ptr::from_mut(&mut **block));
+            if !moved.is_null() {
+                std::mem::forget(std::mem::replace(block, Box::from_raw(moved)));
+            }
+        }
+    }
+
+    fn vec<T>(&mut self, block: &mut Vec<T>) {
+        let (len, capacity) = (block.len(), block.capacity());
+        if capacity == 0 || size_of::<T>() == 0 {
+            return;
+        }
+        // SAFETY: as for a box; the new block is as large, and its items are those of the old one.
+        unsafe {
+            let moved = self.block(block.as_mut_ptr());
+            if !moved.is_null() {
+                let vector = Vec::from_raw_parts(moved, len, capacity);
+                std::mem::forget(std::mem::replace(block, vector));
+            }
+        }
     }
 }
 
@@ -281,18 +284,12 @@ unsafe extern "C" fn defrag(
         // SAFETY: the server passes a live context and the place where it keeps our value, and lets nobody
         // else at either; what it has moved it has copied whole.
         unsafe {
-            let moved = call_api!(RedisModule_DefragAlloc(ctx, *value) else ptr::null_mut());
+            let mut defrag = Defrag(ctx);
+            let moved = defrag.block((*value).cast::<Limiter>());
             if !moved.is_null() {
-                *value = moved;
+                *value = moved.cast();
             }
-            let limiter = &mut *(*value).cast::<Limiter>();
-            limiter.for_each_block(
-                &mut |block| defrag_block(ctx, block),
-                &mut |block| match block {
-                    Block::Words(words) => defrag_block(ctx, words),
-                    Block::Chunk(chunk) => defrag_chunk(ctx, chunk),
-                },
-            );
+            (*(*value).cast::<Limiter>()).show_blocks(&mut defrag);
         }
         0
     })

@@ -26,7 +26,7 @@ mod store;
 use super::time::Millis;
 use super::MAX_COUNT;
 use ring::Ring;
-pub use store::{Block, Chunk};
+pub use store::Visitor;
 
 const STAMP_BITS: u32 = 40;
 const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;
@@ -126,9 +126,9 @@ impl Log {
         self.words.blocks()
     }
 
-    /// Hands out the heap blocks, for a server that moves memory to defragment it.
-    pub fn for_each_block(&mut self, each: &mut dyn FnMut(Block<'_>)) {
-        self.words.for_each_block(each);
+    /// Shows all blocks but the list of chunks.
+    pub fn show_blocks(&mut self, to: &mut impl Visitor) {
+        self.words.show_blocks(to);
     }
 
     /// Stamps and costs in order.

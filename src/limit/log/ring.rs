@@ -9,7 +9,7 @@
 //! New words come into the tail and go to the store four at a time: most charges find all that they
 //! read and write of a log in the block of the log, and a short log has no other.
 
-use super::store::{Block, Store, STEP};
+use super::store::{Store, Visitor, STEP};
 
 /// Words that have room in the ring itself: as many as a small store grows by, so that it grows once
 /// for them all.
@@ -110,9 +110,9 @@ impl Ring {
         self.store.count_blocks()
     }
 
-    /// Hands out all blocks but the list of chunks.
-    pub fn for_each_block(&mut self, each: &mut dyn FnMut(Block<'_>)) {
-        self.store.for_each_block(each);
+    /// Shows all blocks but the list of chunks.
+    pub fn show_blocks(&mut self, to: &mut impl Visitor) {
+        self.store.show_blocks(to);
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) const CHUNK: usize = 64;
 pub(super) const STEP: usize = 4;
 
 /// Sixty-four words.
-pub type Chunk = [u64; CHUNK];
+pub(super) type Chunk = [u64; CHUNK];
 
 #[derive(Clone, Debug)]
 enum Blocks {
@@ -37,13 +37,12 @@ pub(super) struct Store {
     pub(super) beside: u8,
 }
 
-/// A block on the heap, for a server that moves memory to defragment it.
-#[derive(Debug)]
-pub enum Block<'a> {
-    /// A block of any size.
-    Words(&'a mut Vec<u64>),
-    /// A chunk.
-    Chunk(&'a mut Box<Chunk>),
+/// Somebody who wants to see every block on the heap, to move it elsewhere or to count it.
+pub trait Visitor {
+    /// A box, which is never empty.
+    fn boxed<T>(&mut self, block: &mut Box<T>);
+    /// A vector, which may have no block.
+    fn vec<T>(&mut self, block: &mut Vec<T>);
 }
 
 impl Store {
@@ -219,12 +218,11 @@ impl Store {
         }
     }
 
-    /// Hands out all blocks but the list of chunks.
-    pub fn for_each_block(&mut self, each: &mut dyn FnMut(Block<'_>)) {
+    /// Shows all blocks but the list of chunks.
+    pub fn show_blocks(&mut self, to: &mut impl Visitor) {
         match &mut self.blocks {
-            Blocks::Few(words) if words.capacity() == 0 => {}
-            Blocks::Few(words) => each(Block::Words(words)),
-            Blocks::Chunks(chunks) => chunks.iter_mut().for_each(|c| each(Block::Chunk(c))),
+            Blocks::Few(words) => to.vec(words),
+            Blocks::Chunks(chunks) => chunks.iter_mut().for_each(|chunk| to.boxed(chunk)),
         }
     }
 }

@@ -106,7 +106,7 @@ fn agrees_with_a_plain_log() {
 /// What a log of `len` entries may take: chunks partly filled at either end come on top.
 fn most_bytes(len: usize) -> usize {
     if len > store::CHUNK / 2 {
-        len * 33 / 4 + 2 * size_of::<Chunk>() + 8 * 2 * store::STEP
+        len * 33 / 4 + 2 * size_of::<store::Chunk>() + 8 * 2 * store::STEP
     } else {
         len * 16 + 8 * 2 * store::STEP
     }
