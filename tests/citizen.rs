@@ -285,6 +285,18 @@ fn settings_are_read_checked_and_obeyed() {
     );
     assert!(client.error("RL.SLIDE kept 7 1h").contains("BLOCKS"));
 
+    // In a list: as long as the position is there. Fresh, and beyond what was asked for last, it is not.
+    client.ok("CONFIG SET rl.slide-max-log 6");
+    client.six("RL.CHARGE list SLIDE 3 1h SLIDE 6 1h FIXED 10 1d");
+    server.clock.advance(1_000_000);
+    client.six("RL.CHARGE list SLIDE 3 1h");
+    client.ok("CONFIG SET rl.slide-max-log 5");
+    assert_eq!(client.six("RL.PEEK list SLIDE 3 1h SLIDE 6 1h")[..2], [1, 1]);
+    server.clock.advance(3_599_000_000);
+    assert!(client.error("RL.PEEK list SLIDE 3 1h SLIDE 6 1h").contains("(rule 2)"));
+    assert!(client.error("RL.CHARGE list SLIDE 3 1h SLIDE 6 1h").contains("(rule 2)"));
+    assert_eq!(client.six("RL.CHARGE list SLIDE 3 1h SLIDE 5 1h FIXED 10 1d")[..2], [1, 1]);
+
     client.ok("CONFIG SET rl.max-policies 1");
     client.ok("RL.POLICY SET a FIXED 1 1s");
     assert!(client.error("RL.POLICY SET b FIXED 1 1s").starts_with("ERR"));

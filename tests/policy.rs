@@ -338,6 +338,35 @@ fn a_log_larger_than_is_allowed_today_goes_on() {
     assert_eq!(client.six("RL.CHARGE k POLICY p")[..2], [1, 4]);
 }
 
+/// A rule stands where it does when the policies before it are unfolded.
+#[test]
+fn a_log_behind_a_policy_goes_on_where_it_stands() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.ok("RL.POLICY SET p FIXED 90 1h FIXED 80 1h");
+    let line = "RL.CHARGE k POLICY p SLIDE 50 1h FIXED 70 1h SLIDE 60 1h";
+    assert_eq!(client.six(line)[..2], [1, 49]);
+    client.ok("CONFIG SET rl.slide-max-log 5");
+    assert_eq!(client.six(line)[..2], [1, 48]);
+    assert_eq!(client.six(&line.replace("CHARGE", "PEEK"))[..2], [1, 48]);
+    for line in [
+        // Where the log stood if a policy were one rule.
+        "RL.CHARGE k FIXED 90 1h SLIDE 50 1h",
+        "RL.CHARGE k POLICY p SLIDE 60 1h",
+        "RL.CHARGE k POLICY p SLIDE 50 1h FIXED 70 1h SLIDE 50 1h",
+        "RL.PEEK k POLICY p SLIDE 51 1h",
+        "RL.CHARGE k POLICY nowhere SLIDE 50 1h",
+        "RL.CHARGE new POLICY p SLIDE 50 1h",
+    ] {
+        assert!(client.error(line).contains("BLOCKS"), "{line}");
+    }
+    // On several keys each rule stands alone.
+    assert_eq!(client.six("RL.MCHARGE 2 a b POLICY p SLIDE 5 1h")[..2], [1, 4]);
+    client.ok("CONFIG SET rl.slide-max-log 4");
+    assert_eq!(client.six("RL.MCHARGE 2 a b POLICY p SLIDE 5 1h")[..2], [1, 3]);
+    assert!(client.error("RL.MCHARGE 2 a c POLICY p SLIDE 5 1h").contains("BLOCKS"));
+}
+
 #[test]
 fn there_are_only_so_many() {
     let server = Server::start();

@@ -206,9 +206,14 @@ impl Shape {
         self.rules.len()
     }
 
+    /// For each rule the word that names its policy; none for a rule with settings of its own.
+    pub(crate) fn policy_words(&self) -> impl Iterator<Item = Option<usize>> + '_ {
+        self.rules.all().iter().map(|rule| rule.algorithm.is_none().then_some(rule.at))
+    }
+
     /// Whether any of the rules is a policy.
     pub(crate) fn names_policy(&self) -> bool {
-        self.rules.all().iter().any(|rule| rule.algorithm.is_none())
+        self.policy_words().any(|word| word.is_some())
     }
 
     /// Whether FORCE was given.

@@ -156,6 +156,15 @@ impl Asks {
     }
 }
 
+/// Where rule `i` of a list stands when the policies before it are unfolded.
+pub(crate) fn position(call: &Call, shape: &Shape, i: usize) -> usize {
+    let rules = |policy: Option<usize>| match policy {
+        None => 1,
+        Some(word) => policy::get(call.arg(word)).map_or(0, |policy| policy.rules.len()),
+    };
+    shape.policy_words().take(i).map(rules).sum()
+}
+
 /// The rules of RL.MCHARGE: one per key, which may be a policy.
 pub(crate) fn per_key(
     call: &Call,

@@ -6,12 +6,13 @@
 //! ```
 
 use super::args::{Grammar, Plain, Shape};
-use super::asks::Asks;
+use super::asks::{position, Asks};
 use super::effect;
 use super::error::Error;
 use super::reply;
 use crate::limit::bytes::Bytes;
 use crate::limit::few::{Few, ROOM};
+use crate::limit::inspect;
 use crate::limit::layers::Refusal;
 use crate::limit::solo::{self, Solo};
 use crate::limit::steady::Steady;
@@ -113,7 +114,7 @@ fn charge_list(call: &Call) -> Result<(), Error> {
     let shape = Shape::list(call, 2, Grammar::CHARGE)?;
     key.fetch_apart();
     let mut asks = Asks::empty(shape.force());
-    asks.read(call, &shape, |i, rule| keeps(call, &key, i, rule))?;
+    asks.read(call, &shape, |i, rule| keeps(call, &key, position(call, &shape, i), rule))?;
     let answer = |rows: &[Row], jitter| reply::layers(call, rows, jitter);
     let Some(ask) = asks.single() else {
         return listed(call, key, &asks, answer);
@@ -127,8 +128,8 @@ fn charge_list(call: &Call) -> Result<(), Error> {
 
 /// Whether an open key keeps exactly this rule at this position.
 pub(super) fn keeps(call: &Call, key: &Key<'_>, position: usize, rule: &Rule) -> bool {
-    let kept = key.value().and_then(|l| crate::limit::inspect::kept_rules(l, call.now()).ok());
-    kept.is_some_and(|rules| rules.get(position) == Some(rule))
+    let kept = key.value().map(|limiter| inspect::keeps(limiter, position, rule, call.now()));
+    matches!(kept, Some(Ok(true)))
 }
 
 /// Decides on an open key.

@@ -5,7 +5,7 @@
 //! ```
 
 use super::args::{Grammar, Shape};
-use super::asks::Asks;
+use super::asks::{position, Asks};
 use super::charge::{decide_on, keeps};
 use super::error::{Argument, Error};
 use super::reply;
@@ -22,7 +22,9 @@ pub(crate) fn peek(call: &Call) {
 fn look(call: &Call) -> Result<(), Error> {
     let shape = Shape::list(call, 2, Grammar::PEEK)?;
     if shape.rule_count() > 0 {
-        let kept = |i: usize, rule: &Rule| keeps(call, &call.open_read(1), i, rule);
+        let kept = |i: usize, rule: &Rule| {
+            keeps(call, &call.open_read(1), position(call, &shape, i), rule)
+        };
         let mut asks = Asks::empty(false);
         asks.read(call, &shape, kept)?;
         return show(call, &call.open_read(1), &asks);

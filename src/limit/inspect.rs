@@ -86,6 +86,23 @@ pub fn inspect(limiter: &Limiter, now: Micros) -> Result<Option<Vec<View>>, Refu
     ))
 }
 
+/// Whether a key holds just this rule at this position. Fresh rules beyond those that the last charge
+/// asked for are gone, even where a live one stands after them.
+///
+/// # Errors
+/// The stored bytes are damaged.
+pub fn keeps(
+    limiter: &Limiter,
+    position: usize,
+    rule: &Rule,
+    now: Micros,
+) -> Result<bool, Refusal> {
+    let mut kept = Few::none();
+    let Some(stored) = layers::read(Some(limiter), now, &mut kept)? else { return Ok(false) };
+    let there = kept.get(position).filter(|kept| layers::binds(kept, position, stored.asked));
+    Ok(there.is_some_and(|kept| kept.rule == *rule))
+}
+
 /// The rules that a key holds, in order; none if nothing counts.
 ///
 /// # Errors

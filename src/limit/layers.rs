@@ -150,7 +150,7 @@ pub(super) fn read<'a>(
 
 /// Whether the algorithm kept at position `i` binds a call: not that of a fresh rule beyond those
 /// that the last charge asked for, even if a live one stands after it.
-const fn binds(position: &Position, i: usize, asked: usize) -> bool {
+pub(super) const fn binds(position: &Position, i: usize, asked: usize) -> bool {
     i < asked || !position.base.is_fresh()
 }
 
