@@ -112,7 +112,7 @@ pub(crate) static COMMANDS: &[CommandSpec] = &[
         keys: Keys::First(Access::Update),
         acl: Some("write fast"),
         summary: "Gives cost back that was charged before.",
-        complexity: "O(N) with N the number of rules and log entries",
+        complexity: "O(N) with N the number of rules and of log entries newer than those refunded",
         tips: "nondeterministic_output",
         args: &[Arg::key(), Arg::text("age").after("AGE").optional(), COSTS],
         ..BASE

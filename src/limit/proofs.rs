@@ -252,6 +252,18 @@ fn a_large_log_costs_little() {
                 held.unwrap().heap_bytes()
             };
             assert!(small < 400, "memory comes back: {small} bytes");
+            // Given back: of the newest, and of one with ten after it.
+            for moment in [None, Some(ceil_ms(now) - 10)] {
+                let mut held = held.clone();
+                let limiter = held.as_mut().expect("a log");
+                let (visited, gone) = visits(|| {
+                    let refund = refund(limiter, Costs(&[1]), moment, now).expect("reads");
+                    let write = refund.expect("a limiter").write.expect("something to give back");
+                    write.update(limiter);
+                    write.charged
+                });
+                assert!(gone && visited <= 150, "given back: {visited} entries");
+            }
         }
     }
     // Building it up.

@@ -319,7 +319,7 @@ impl Log {
         if taken == 0 {
             return 0;
         }
-        let later: Vec<_> = self.entries().skip(to).collect();
+        let later = self.from(to);
         // Entries before `keep` stay whole; the one at `keep` may lose a part.
         let keep = self.sum(from, to).saturating_sub(taken);
         let whole = if keep == 0 { from } else { self.reaches(from, to, keep) };
@@ -341,12 +341,15 @@ impl Log {
         while first > 0 && self.stamp(first.saturating_sub(1)) > stamp {
             first = first.saturating_sub(1);
         }
-        let mut later = Vec::new();
-        for i in first..self.len() {
-            later.push((self.stamp(i), self.sum(i, i.saturating_add(1))));
-        }
+        let later = self.from(first);
         self.truncate(first);
         later
+    }
+
+    /// Stamps and costs of the entries from number `first` on. No other is looked at.
+    fn from(&self, first: usize) -> Vec<(Millis, u64)> {
+        let entry = |i: usize| (self.stamp(i), self.sum(i, i.saturating_add(1)));
+        (first..self.len()).map(entry).collect()
     }
 
     fn clear(&mut self) {
