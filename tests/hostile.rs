@@ -191,6 +191,36 @@ fn internal_commands_obey_no_client() {
     }
 }
 
+/// The most memory that a server has taken, in KiB.
+fn peak(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// A call of far too many rules takes hardly more memory than its words do.
+#[test]
+fn many_words_take_no_memory_beside_their_own() {
+    let rules = share(200_000);
+    let sixteen = "FIXED 1 1s ".repeat(16);
+    for rule in ["POLICY w", "FIXED 1 1s"] {
+        let peaks = ["NONSENSE", ""].map(|last| {
+            let server = Server::start();
+            let mut client = server.client();
+            client.ok(&format!("RL.POLICY SET w {sixteen}"));
+            let before = peak(&server);
+            let line = format!("RL.CHARGE k {}{last}", format!("{rule} ").repeat(rules));
+            let wanted = if last.is_empty() { "ERR rules must be 1 to 16" } else { "ERR syntax" };
+            let error = client.error(line.trim());
+            assert!(error.starts_with(wanted), "{rule}: {error}");
+            peak(&server) - before
+        });
+        // With a wrong word at its end no rule is read. Nothing here may be measured to the byte.
+        let [words, rules] = peaks;
+        assert!(rules < words * 3 / 2 + 8_000, "{rule}: {rules} KiB, {words} for the words");
+    }
+}
+
 /// Keys come and go under memory pressure while calls of every kind run.
 #[test]
 fn nonsense_above_maxmemory() {

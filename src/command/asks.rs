@@ -6,7 +6,7 @@ use crate::limit::bytes::Bytes;
 use crate::limit::codec::Trail;
 use crate::limit::few::Few;
 use crate::limit::layers::Request;
-use crate::limit::{Ask, Row, Rule};
+use crate::limit::{Ask, Row, Rule, MAX_RULES};
 use crate::policy::{self, Counters, Policy};
 use crate::server::{config, Call};
 use crate::stats;
@@ -52,15 +52,22 @@ impl Asks {
             self.unfold(call, given.all())?;
             costs
         } else {
-            let mut push = |rule| self.asks.push(Ask { rule, cost: 1, shadow: false });
             shape.each_rule(call, max_log, log_ok, |given| {
-                given.rule().into_iter().for_each(&mut push)
+                given.rule().into_iter().for_each(|rule| self.push(rule, false))
             })?;
             let costs = shape.costs(call, Argument::NoCost)?;
             rules_fit(self.asks.len())?;
             costs
         };
         self.deal(&mut costs.all().iter().copied(), costs.len())
+    }
+
+    /// Takes one rule more. Once there are too many the call will be refused, and no more are taken: a call of a
+    /// million words must not cost memory for them all.
+    fn push(&mut self, rule: Rule, shadow: bool) {
+        if self.asks.len() <= MAX_RULES {
+            self.asks.push(Ask { rule, cost: 1, shadow });
+        }
     }
 
     /// The rules that a key keeps, for a peek without any.
@@ -76,7 +83,7 @@ impl Asks {
     fn unfold(&mut self, call: &Call, given: &[Given]) -> Result<(), Error> {
         for (place, one) in given.iter().enumerate() {
             match one {
-                Given::Rule(rule) => self.asks.push(Ask { rule: *rule, cost: 1, shadow: false }),
+                Given::Rule(rule) => self.push(*rule, false),
                 Given::Policy(word) => self.unfold_policy(place, call.arg(*word))?,
             }
         }
@@ -85,6 +92,9 @@ impl Asks {
 
     fn unfold_policy(&mut self, place: usize, name: &[u8]) -> Result<(), Error> {
         let policy = policy::get(name).ok_or(Error::NoPolicy)?;
+        if self.asks.len() > MAX_RULES {
+            return Ok(());
+        }
         let (names, versions) = &mut **self.names.get_or_insert_with(Box::default);
         names.byte(u8::try_from(place).unwrap_or(u8::MAX));
         names.byte(u8::try_from(name.len()).unwrap_or(u8::MAX));
@@ -92,7 +102,7 @@ impl Asks {
         versions.u64(policy.version);
         let first = self.asks.len();
         for rule in &policy.rules {
-            self.asks.push(Ask { rule: *rule, cost: 1, shadow: policy.shadow });
+            self.push(*rule, policy.shadow);
         }
         self.policies.push((first, policy));
         Ok(())
