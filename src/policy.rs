@@ -169,14 +169,18 @@ impl Table {
         let mut out = Bytes::default();
         out.byte(OP_DELETE);
         for name in names {
-            if self.policies.remove(name).is_some() {
-                // A policy that is made anew under this name is another one.
-                self.counted.remove(name);
+            if self.forget(name) {
                 gone = gone.saturating_add(1);
                 encode_name(name, &mut out);
             }
         }
         (gone, out.as_slice().to_vec())
+    }
+
+    /// Takes a policy away, and its counters: one that is made anew under this name is another one.
+    fn forget(&mut self, name: &[u8]) -> bool {
+        self.counted.remove(name);
+        self.policies.remove(name).is_some()
     }
 
     fn put(&mut self, name: &[u8], rules: Vec<Rule>, shadow: bool, version: u64) {
@@ -224,7 +228,7 @@ impl Table {
                     names.push(name);
                 }
                 for name in names {
-                    self.policies.remove(name);
+                    self.forget(name);
                 }
                 true
             }
@@ -464,7 +468,14 @@ mod tests {
         // Without a load before: an append-only file's own command.
         assert!(table.replace(bytes.as_slice()));
         assert_eq!(count(&table), 1);
-        delete(&mut table, &[b"a"]);
+        // Here, or where the primary's deletion arrives.
+        let deletion = delete(&mut table, &[b"a"]).1;
+        changed(table.set(b"a", &[fixed(7)], true, 9));
+        assert_eq!(count(&table), 0);
+        Counters::bump(&table.policies[b"a".as_slice()].counters.allowed);
+        assert!(table.replace(bytes.as_slice()));
+        assert_eq!(count(&table), 1);
+        assert!(table.apply(&deletion));
         changed(table.set(b"a", &[fixed(7)], true, 9));
         assert_eq!(count(&table), 0);
     }
