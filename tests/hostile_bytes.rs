@@ -269,11 +269,9 @@ fn changes_to_what_no_call_leads_to() {
     let packed = payload::open(&dump);
     let packed = packed.strip_suffix(one_entry.as_slice()).expect("a log of one entry").to_vec();
     let whole = [vec![0], packed.clone(), vec![1], one_entry].concat();
-    let totals = |entries: u8, newest: u128| [vec![entries, entries], signed(newest)].concat();
-    let emptied = |newest: u128| {
-        let edit = vec![0, 1];
-        [vec![0], packed.clone(), vec![2], totals(1, now_ms), edit, totals(0, newest)].concat()
-    };
+    // The totals before, and an edit that drops the one entry there is.
+    let totals = [vec![1, 1], signed(now_ms)].concat();
+    let emptied = [vec![0], packed.clone(), vec![2], totals, vec![0, 1]].concat();
     let sent = stream::commands(&stream::aof(&donor));
     let mut policy =
         sent.into_iter().find(|words| words[0] == b"rl.p").expect("a policy").remove(1);
@@ -286,9 +284,7 @@ fn changes_to_what_no_call_leads_to() {
     server.kill();
     let path = stream::aof_tail(&server);
     let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("file");
-    for words in
-        [change(whole), change(emptied(0)), change(emptied(now_ms)), vec![b"rl.p".to_vec(), policy]]
-    {
+    for words in [change(whole), change(emptied), vec![b"rl.p".to_vec(), policy]] {
         file.write_all(&stream::pack(&words)).expect("file");
     }
     server.restart();

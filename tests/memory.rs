@@ -166,15 +166,18 @@ fn defragmentation_changes_nothing() {
     }
     client.ok("CONFIG SET activedefrag no");
     fill(&mut client, 0, 4000);
-    for number in 0..40 {
-        let lines = vec![format!("RL.SLIDE big:{number} 100000 1d"); 1000];
-        client.pipeline(&lines);
+    // Logs in one block beside their own, and in chunks.
+    for number in 0..60 {
+        large_log(&server, &mut client, &format!("mid:{number}"), 5 + number);
+        large_log(&server, &mut client, &format!("big:{number}"), 200);
     }
+    assert!(client.int("MEMORY USAGE big:7") > 200 * 8);
     // Holes of every size.
     for number in 0..4000 {
         if number % 4 != 0 {
-            let lines: Vec<String> =
-                ["t", "l", "f", "s", "b", "c"].map(|name| format!("DEL {name}:{number}")).into();
+            let lines: Vec<String> = ["t", "l", "f", "s", "b", "c", "mid", "big"]
+                .map(|name| format!("DEL {name}:{number}"))
+                .into();
             client.pipeline(&lines);
         }
     }

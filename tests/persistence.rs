@@ -337,4 +337,5 @@ fn a_reload_replaces_policies_even_by_none() {
     client.ok("FLUSHALL");
     assert_eq!(show(&client.ok("RL.POLICY LIST")), "[p]");
     client.ok("DEBUG RELOAD NOSAVE NOFLUSH");
+    assert_eq!(show(&client.ok("RL.POLICY LIST")), "[]");
 }

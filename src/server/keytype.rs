@@ -248,12 +248,12 @@ impl Defrag {
 
 impl Visitor for Defrag {
     fn boxed<T>(&mut self, block: &mut Box<T>) {
-        // SAFETY: a live block, to which nobody else refers. If it has moved, the forgotten box does not free
-        // the old one again.
+        // SAFETY: a live block, to which nobody else refers. If it has moved, the box that led to the old one is
+        // overwritten, and neither read nor dropped.
         unsafe {
             let moved = self.block(ptr::from_mut(&mut **block));
             if !moved.is_null() {
-                std::mem::forget(std::mem::replace(block, Box::from_raw(moved)));
+                ptr::write(block, Box::from_raw(moved));
             }
         }
     }
@@ -267,14 +267,13 @@ impl Visitor for Defrag {
         unsafe {
             let moved = self.block(block.as_mut_ptr());
             if !moved.is_null() {
-                let vector = Vec::from_raw_parts(moved, len, capacity);
-                std::mem::forget(std::mem::replace(block, vector));
+                ptr::write(block, Vec::from_raw_parts(moved, len, capacity));
             }
         }
     }
 }
 
-/// Runs on the main thread only.
+/// Runs on the main thread only. A value is moved in one go: the largest log that settings allow has 16,000 blocks.
 unsafe extern "C" fn defrag(
     ctx: *mut raw::RedisModuleDefragCtx,
     _key: *mut raw::RedisModuleString,
