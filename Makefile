@@ -1,5 +1,7 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
+# Packages of their own: scripts/supply.sh and scripts/lint.sh know them too.
+PACKAGES := tests/bench tests/clients/rust tests/fuzz examples/rust
 .PHONY: help setup demo run build test check lint fmt test-servers test-clients faults soak sanitize pictures bench bench-core \
   profile floor fuzz coverage mutants
 
@@ -19,7 +21,7 @@ run: build ## serve with the module until Ctrl-C (PORT=6379, or the next free on
 	@scripts/run.sh
 
 fmt: ## format the code
-	@. scripts/env.sh && cargo fmt && cargo fmt --all --manifest-path tests/bench/Cargo.toml
+	@. scripts/env.sh && cargo fmt && for m in $(PACKAGES); do cargo fmt --all --manifest-path $$m/Cargo.toml; done
 
 lint: setup ## check format, warnings, dependencies and the rules of the house; installs cargo-deny
 	@scripts/setup.sh lint && scripts/lint.sh
@@ -60,11 +62,11 @@ bench-core: setup ## nanoseconds and allocations of one decision, without a serv
 profile: build floor ## instructions per command and function, under valgrind (CASES="token-allowed incr")
 	@tests/bench/profile.sh
 
-fuzz: setup ## fuzz each target for TIME=1200 seconds, installs cargo-fuzz (TARGETS="decode words calls"; KEEP=1)
-	@scripts/fuzz.sh
+fuzz: ## fuzz each target for TIME=1200 seconds, installs cargo-fuzz (TARGETS="decode words calls"; KEEP=1)
+	@scripts/setup.sh fuzz && scripts/fuzz.sh
 
 coverage: setup ## lines of src that tests reach, servers and all; fails below 95 % (LEAST=95)
-	@scripts/setup.sh servers && scripts/coverage.sh
+	@scripts/setup.sh servers && scripts/setup.sh coverage && scripts/coverage.sh
 
 mutants: setup ## change the core in one place at a time: do tests notice? Hours (FILES="level slide"; SHARD=0/8)
 	@scripts/mutants.sh

