@@ -1,7 +1,6 @@
 //! Counters of this server since its start, as INFO shows them.
 //!
-//! Only the main thread counts, but INFO may be asked for from a crash handler on any other: plain
-//! loads and stores of atomics are enough, and cost nothing.
+//! Only the main thread counts and asks: plain loads and stores of atomics are enough, and cost nothing.
 
 use crate::limit::Algorithm;
 use crate::policy;

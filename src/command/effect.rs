@@ -1,5 +1,6 @@
-//! What a decided call does to the server: the one place where keys change, and with them their
-//! TTL, the stream to replicas and AOF, WATCH, client tracking and keyspace events.
+//! What a decided call does to the server: where keys change, and with them their TTL, the stream to
+//! replicas and AOF, WATCH, client tracking and keyspace events. Calls on several keys tell of them all
+//! at once (`mcharge`); what a primary has decided is only carried out (`internal`).
 
 use crate::limit::bytes::Bytes;
 use crate::limit::solo::SoloWrite;

@@ -1,4 +1,4 @@
-//! The shape of replies: the only place where never becomes -1.
+//! The shape of replies of our own commands, where never becomes -1 (CL.THROTTLE has its own).
 
 use crate::limit::few::Few;
 use crate::limit::{Row, Wait};

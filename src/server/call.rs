@@ -237,7 +237,7 @@ impl Call {
     }
 
     /// An error, which begins with its code. What is not printable ASCII becomes `?`: a line break would end
-    /// the reply early. It is copied to the stack, and cut after 500 bytes.
+    /// the reply early. It is copied to the stack, and cut after 511 bytes.
     pub(crate) fn error(&self, text: &str) {
         let mut line = Line::new();
         // `Line` never refuses: what is too long is cut.

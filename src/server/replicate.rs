@@ -122,7 +122,7 @@ impl Call {
     }
 }
 
-/// Sends one policy; `format` is `b`, with modifiers.
+/// Sends a change of policies; `format` is `b`, with modifiers.
 ///
 /// # Safety
 /// A live context.
