@@ -1,7 +1,5 @@
 # The longer recipes live in scripts/.
 .DEFAULT_GOAL := help
-# Packages of their own: scripts/supply.sh and scripts/lint.sh know them too.
-PACKAGES := tests/bench tests/clients/rust tests/fuzz examples/rust
 .PHONY: help setup demo run build test check lint fmt test-servers test-clients faults soak sanitize pictures bench bench-core \
   profile floor fuzz coverage mutants
 
@@ -21,7 +19,7 @@ run: build ## serve with the module until Ctrl-C (PORT=6379, or the next free on
 	@scripts/run.sh
 
 fmt: ## format the code
-	@. scripts/env.sh && cargo fmt && for m in $(PACKAGES); do cargo fmt --all --manifest-path $$m/Cargo.toml; done
+	@. scripts/env.sh && cargo fmt && for p in $$packages; do cargo fmt --all --manifest-path $$p/Cargo.toml; done
 
 lint: setup ## check format, warnings, dependencies and the rules of the house; installs cargo-deny
 	@scripts/setup.sh lint && scripts/lint.sh

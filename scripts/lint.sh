@@ -12,7 +12,7 @@ mapfile -t texts < <(files | grep -v '^Cargo\.lock$' | while read -r f; do [ ! -
 
 if cargo fmt --version >/dev/null 2>&1; then
   cargo fmt --check || finding "not formatted: make fmt"
-  for package in tests/bench tests/clients/rust tests/fuzz examples/rust; do
+  for package in $packages; do
     cargo fmt --all --check --manifest-path "$package/Cargo.toml" || finding "$package is not formatted: make fmt"
   done
 else

@@ -15,8 +15,8 @@ deny() {
     check -D warnings "${@:2}" licenses bans sources >/dev/null || finding "$1/Cargo.toml: cargo-deny objects"
 }
 
-packages=(. tests/bench tests/clients/rust tests/fuzz examples/rust)
-for package in "${packages[@]}"; do
+read -ra places <<<". $packages"
+for package in "${places[@]}"; do
   lock=$package/Cargo.lock
   ! git rev-parse --git-dir >/dev/null 2>&1 || git ls-files --error-unmatch "$lock" >/dev/null 2>&1 ||
     finding "$lock is not committed"
@@ -29,13 +29,13 @@ done
 if cargo deny --version >/dev/null 2>&1; then
   # The versions that may be there twice are those of the module. The others need not have them.
   deny .
-  for package in "${packages[@]:1}"; do deny "$package" -A unmatched-skip; done
+  for package in "${places[@]:1}"; do deny "$package" -A unmatched-skip; done
   checked="licences on the list, nothing twice that is not known to be"
 else
   checked="no cargo-deny here, licences and versions not checked"
 fi
 
 all=$(awk '/^name = / { name = $3 } /^version = / { of = $3 } /^source = / && !seen[name of]++ { n++ } END { print n }' \
-  "${packages[@]/%//Cargo.lock}")
+  "${places[@]/%//Cargo.lock}")
 [ $failed = 1 ] || echo "supply: $all packages, all from the registry; $checked"
 exit $failed

@@ -12,12 +12,12 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failed=0
 run() { "$@" </dev/null 2>&1 | tee -a "$log" || failed=1; }
-run make check
-SERVERS=$servers REQUIRED=${strict:+$servers} RL_RANDOM_CALLS=${RL_RANDOM_CALLS:-4000} run make test-servers
+run make --no-print-directory check
+SERVERS=$servers REQUIRED=${strict:+$servers} RL_RANDOM_CALLS=${RL_RANDOM_CALLS:-4000} run make --no-print-directory test-servers
 # The packages that the clients come in are those of this Debian; elsewhere what is missing is skipped by name.
 debian=$(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-}")
 [ "$debian" = "debian 12" ] || strict=
-REQUIRED=$strict run make test-clients
+REQUIRED=$strict run make --no-print-directory test-clients
 
 # What was not stable, and the sums.
 grep -E '^passed only at the second run: ' "$log" || true
