@@ -73,9 +73,7 @@ impl Asks {
     /// The rules that a key keeps, for a peek without any.
     pub(crate) fn kept(rules: &[Rule], costs: &[u64]) -> Result<Self, Error> {
         let mut asks = Self::empty(false);
-        for rule in rules {
-            asks.asks.push(Ask { rule: *rule, cost: 1, shadow: false });
-        }
+        rules.iter().for_each(|rule| asks.push(*rule, false));
         asks.deal(&mut costs.iter().copied(), costs.len())?;
         Ok(asks)
     }
