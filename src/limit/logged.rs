@@ -2,9 +2,11 @@
 
 use super::bytes::{Bytes, Reader};
 use super::codec::Trail;
+use super::few::Few;
 use super::inspect::{inspect, kept_rules, Detail};
 use super::proofs::{store, START};
 use super::refund::{refund, Costs};
+use super::steady::Steady;
 use super::time::{Micros, Millis};
 use super::*;
 
@@ -87,6 +89,33 @@ fn the_longest_log_grows_its_newest_entry() {
     let held = charged(2, Some(2), &[0, 5_000, -1_000]);
     assert_eq!(seen(held.as_ref(), 0), (2, -1, 0, 3));
     assert_eq!(seen(held.as_ref(), 1_000 * HOUR_MS - 1_000), (1, 0, 0, 1));
+}
+
+/// Forced charges may use more than a log counts. What no longer adds anything moves no entry either, and
+/// the reply says so, by the way of one rule, of a list in place and of any other list.
+#[test]
+fn a_log_that_takes_no_more_stays_and_says_so() {
+    let five_s = START + 5_000_000;
+    for max_log in [1, 50] {
+        let mut full = charged(1, Some(50), &[0]).expect("a key");
+        full.log_mut(0).expect("a log").add(MS, MAX_COUNT);
+        let asks = [slide(1)];
+        let request =
+            Request { asks: &asks, trail: Trail::default(), plain: false, force: true, max_log };
+
+        let alone = solo::decide(Some(&full), &asks[0], true, max_log, five_s).expect("one rule");
+        let mut steady = Steady::<1>::new(request, five_s);
+        assert_eq!(steady.look(Some(&full)), Some(true));
+        let mut rows = Few::none();
+        steady.settle(Some(&full), true, &mut rows);
+        let decision = decide(Some(&full), request, five_s).expect("fits");
+        let listed = decision.rows(true, true).last().expect("a row").reset_ms;
+        assert_eq!([alone.row.reset_ms, rows.all()[0].reset_ms, listed], [3_595_000; 3]);
+
+        let mut held = Some(full.clone());
+        store(&mut held, &decision.write(true).expect("a charge writes"));
+        assert_eq!(seen(held.as_ref(), 5_000_000), (1, 0, 0, MAX_COUNT));
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@
 use super::blocks::{self, Shape};
 use super::log::Log;
 use super::time::{ceil_ms, floor_ms, ms_until, start_of_ms, Micros, Millis};
-use super::{in_range, MAX_AMOUNT, MAX_BLOCKS, MAX_DURATION_MS};
+use super::{in_range, MAX_AMOUNT, MAX_BLOCKS, MAX_COUNT, MAX_DURATION_MS};
 
 /// The settings of a SLIDE rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,7 +323,9 @@ pub(super) fn charged(
 ) -> (u64, u64) {
     let stamp = rule.shape().stamp(now);
     let (used, newest) = seen.map_or((0, stamp), |s| (s.used(log), s.newest(log)));
-    let reset = ms_until(now, gone(rule, newest.max(stamp)));
+    // A log that takes no more keeps its newest entry where it is.
+    let last = if used < MAX_COUNT { newest.max(stamp) } else { newest };
+    let reset = ms_until(now, gone(rule, last));
     (rule.limit.saturating_sub(used.saturating_add(cost)), reset)
 }
 

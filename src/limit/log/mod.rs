@@ -296,12 +296,16 @@ impl Log {
         }
     }
 
-    /// Adds `cost` to the newest entry and moves it to `stamp` if that is later.
+    /// Adds `cost` to the newest entry and moves it to `stamp` if that is later. Like `add`, it does
+    /// nothing once there is no room for any cost.
     pub fn grow_newest(&mut self, stamp: Millis, cost: u64) {
         let Some(last) = self.len().checked_sub(1) else {
             return self.add(stamp, cost);
         };
         let total = self.total().saturating_add(cost).min(MAX_COUNT);
+        if total == self.total() {
+            return;
+        }
         let at = stamp.max(self.newest);
         self.widen_for(at, total);
         self.newest = at;

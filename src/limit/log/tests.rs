@@ -153,7 +153,11 @@ fn counts_stop_at_two_to_the_62() {
     assert_eq!(log.total(), MAX_COUNT);
     log.grow_newest(3, 1);
     log.add(4, 1);
-    assert_eq!(log.entries().collect::<Vec<_>>(), [(1, MAX_COUNT - 5), (3, 5)]);
+    assert_eq!(log.entries().collect::<Vec<_>>(), [(1, MAX_COUNT - 5), (2, 5)]);
+    let mut log = Log::new();
+    log.add(1, MAX_COUNT - 5);
+    log.grow_newest(3, 9);
+    assert_eq!(log.entries().collect::<Vec<_>>(), [(3, MAX_COUNT)]);
 }
 
 #[test]
