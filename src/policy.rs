@@ -107,10 +107,11 @@ pub(crate) fn apply(bytes: &[u8]) -> bool {
     write().apply(bytes)
 }
 
-/// All policies for the RDB; nothing if there are none, so that such a file loads without the module.
-pub(crate) fn save() -> Vec<u8> {
+/// All policies for the RDB, with the version of the newest change. Nothing if there are none and no `keys`
+/// to compare it with either, so that a file without policies and keys loads without the module.
+pub(crate) fn save(keys: bool) -> Vec<u8> {
     let table = read();
-    if table.policies.is_empty() {
+    if table.policies.is_empty() && !(keys && table.version > 0) {
         return Vec::new();
     }
     let mut out = Bytes::default();

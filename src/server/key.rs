@@ -107,15 +107,15 @@ impl<'c> Key<'c> {
         if self.foreign || self.raw.is_null() {
             return false;
         }
-        let value = Box::into_raw(Box::new(limiter));
-        // SAFETY: the key is open, and the value is a boxed limiter, which is what the type's callbacks expect.
+        let value = keytype::give(limiter);
+        // SAFETY: the key is open, and the value is as the type's callbacks expect.
         let answer = unsafe {
             call_api!(RedisModule_ModuleTypeSetValue(self.raw, keytype::handle(), value.cast())
                 else raw::REDISMODULE_ERR as c_int)
         };
         if answer != raw::REDISMODULE_OK as c_int {
             // SAFETY: the server has refused the value, so it is still ours alone.
-            drop(unsafe { Box::from_raw(value) });
+            unsafe { keytype::discard(value) };
             return false;
         }
         self.value = value;

@@ -12,7 +12,7 @@ use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::slice;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Nine letters, as the server demands; what `TYPE` prints.
 const NAME: &std::ffi::CStr = c"ratelimit";
@@ -25,6 +25,30 @@ pub(super) const ENCODING: c_int = 1;
 const _: () = assert!(align_of::<Limiter>() <= SERVER_ALIGN);
 
 static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(ptr::null_mut());
+
+/// How many limiters the server holds. Values that it frees in the background count until they are gone.
+static LIVE: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the server holds a limiter.
+pub(super) fn any_live() -> bool {
+    LIVE.load(Ordering::Relaxed) > 0
+}
+
+/// A limiter as the server keeps it for a key.
+pub(super) fn give(limiter: Limiter) -> *mut Limiter {
+    LIVE.fetch_add(1, Ordering::Relaxed);
+    Box::into_raw(Box::new(limiter))
+}
+
+/// Frees what `give` made.
+///
+/// # Safety
+/// The server has given the value up, or never took it.
+pub(super) unsafe fn discard(value: *mut Limiter) {
+    LIVE.fetch_sub(1, Ordering::Relaxed);
+    // SAFETY: as the caller says; only `give` makes values of our type.
+    drop(unsafe { Box::from_raw(value) });
+}
 
 /// The server's handle of our type.
 #[inline]
@@ -130,7 +154,7 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *
             return ptr::null_mut();
         };
         match Limiter::decode(loaded.bytes()) {
-            Some(limiter) => Box::into_raw(Box::new(limiter)).cast(),
+            Some(limiter) => give(limiter).cast(),
             None => {
                 log::warning(format_args!(
                     "rl: a saved key is damaged or of a newer version: refused"
@@ -146,7 +170,7 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *
 /// # Safety
 /// A value of our type, not shared mutably while the reference lives.
 unsafe fn limiter<'v>(value: *const c_void) -> &'v Limiter {
-    // SAFETY: values of our type are boxed limiters (`Key::create`, `rdb_load`, `copy`).
+    // SAFETY: values of our type are limiters (`give`).
     unsafe { &*value.cast::<Limiter>() }
 }
 
@@ -207,8 +231,8 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
 /// May run on another thread.
 unsafe extern "C" fn free(value: *mut c_void) {
     guarded((), || {
-        // SAFETY: the server gives the value up, and it is a boxed limiter.
-        drop(unsafe { Box::from_raw(value.cast::<Limiter>()) });
+        // SAFETY: the server gives a value of our type up.
+        unsafe { discard(value.cast()) };
     });
 }
 
@@ -225,7 +249,7 @@ unsafe extern "C" fn copy(
 ) -> *mut c_void {
     guarded(ptr::null_mut(), || {
         // SAFETY: the server passes a value of our type.
-        Box::into_raw(Box::new(unsafe { limiter(value) }.clone())).cast()
+        give(unsafe { limiter(value) }.clone()).cast()
     })
 }
 

@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// For Redis 7.0, which asks aux_load for whatever it is: there must be a string, if an empty one.
 pub(super) unsafe extern "C" fn aux_save_always(io: *mut raw::RedisModuleIO, _when: c_int) {
     guarded((), || {
-        let bytes = policy::save();
+        let bytes = policy::save(keytype::any_live());
         // SAFETY: the server passes a live `io`.
         unsafe { keytype::save(io, &bytes) };
     });
 }
 
-/// For the others: nothing is written where there is no policy, so that such a file loads without us.
+/// For the others: where there is nothing to write, nothing is written, so that such a file loads without us.
 pub(super) unsafe extern "C" fn aux_save_if_any(io: *mut raw::RedisModuleIO, _when: c_int) {
     guarded((), || {
-        let bytes = policy::save();
+        let bytes = policy::save(keytype::any_live());
         if !bytes.is_empty() {
             // SAFETY: the server passes a live `io`.
             unsafe { keytype::save(io, &bytes) };
