@@ -194,7 +194,7 @@ fn in_place<const N: usize>(
 ) -> Option<bool> {
     let mut steady = Steady::<N>::new(asks.request(), now);
     let pass = steady.look(key.value())?;
-    steady.settle(key.value(), pass, rows);
+    steady.conclude(key.value(), pass, rows);
     if steady.charges() {
         *blob = Some(effect::store_steady(key, &steady, now));
     }

@@ -105,7 +105,7 @@ fn few_keys(call: &Call, open: [Option<Key<'_>>; ROOM], asks: &Asks) -> Option<(
     }
     let mut rows = Few::none();
     for one in all.iter_mut().flatten() {
-        one.steady.settle(one.key.value(), pass, &mut rows);
+        one.steady.conclude(one.key.value(), pass, &mut rows);
     }
     let mut blobs = [const { None::<Bytes> }; ROOM];
     let mut denies = [false; ROOM];

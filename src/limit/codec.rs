@@ -21,7 +21,7 @@ use super::bytes::{size, unzigzag, zigzag, Bytes, Reader};
 use super::few::Few;
 use super::fixed::{Count, Fixed};
 use super::level::{Bucket, Level, MAX_LEVEL};
-use super::log::Log;
+use super::log::{self, Log};
 use super::slide::Slide;
 use super::{Algorithm, Rule, MAX_COUNT, MAX_RULES};
 
@@ -71,6 +71,17 @@ pub enum State {
     Count(Count),
     /// SLIDE: the log of this number among the logs of the list.
     Log(usize),
+}
+
+impl State {
+    /// The log of this state among those of its list, an empty one if it has none.
+    #[inline]
+    pub(super) fn log<'a>(&self, logs: &'a [Log]) -> &'a Log {
+        match self {
+            Self::Log(i) => logs.get(*i).unwrap_or(&log::EMPTY),
+            _ => &log::EMPTY,
+        }
+    }
 }
 
 /// The policies that a call or a stored charge names: where, which, and in which version.

@@ -221,27 +221,27 @@ impl Limiter {
     /// Blocks to be freed, at least 1: a server frees values of many blocks in the background.
     #[must_use]
     pub fn free_effort(&self) -> usize {
-        self.logs().iter().map(Log::blocks).sum::<usize>().saturating_add(1)
+        self.logs().iter().map(Log::heap_blocks).sum::<usize>().saturating_add(1)
     }
 
     /// Shows all blocks but the lists of chunks.
-    pub fn show_blocks(&mut self, to: &mut impl Visitor) {
+    pub fn show_heap(&mut self, to: &mut impl Visitor) {
         match &mut self.0 {
             Repr::Small { .. } => {}
             Repr::Logged { log, .. } => {
                 to.boxed(log);
-                log.show_blocks(to);
+                log.show_heap(to);
             }
             Repr::Packed(packed) => to.vec(packed),
             Repr::Listed(listed) => {
                 to.boxed(listed);
-                listed.log.show_blocks(to);
+                listed.log.show_heap(to);
             }
             Repr::Large(large) => {
                 to.boxed(large);
                 to.vec(&mut large.packed);
                 to.vec(&mut large.logs);
-                large.logs.iter_mut().for_each(|log| log.show_blocks(to));
+                large.logs.iter_mut().for_each(|log| log.show_heap(to));
             }
         }
     }
@@ -415,7 +415,7 @@ mod tests {
         for (bytes, logs) in FORMS {
             let mut limiter = made((bytes, logs), 1);
             let mut shown = Count::default();
-            limiter.show_blocks(&mut shown);
+            limiter.show_heap(&mut shown);
             let apart = if limiter.apart().1 > 0 { bytes } else { 0 };
             let entries = logs.iter().map(|n| n.saturating_sub(TAIL)).sum::<u64>() as usize;
             assert!(shown.bytes >= apart + 8 * entries, "{bytes} bytes, {logs:?}: {}", shown.bytes);
@@ -428,7 +428,7 @@ mod tests {
                 "{bytes} bytes, {logs:?}: {lists}"
             );
             // Beside what the logs have: the value itself, or the blocks between it and them.
-            let of_logs = limiter.logs().iter().map(Log::blocks).sum::<usize>();
+            let of_logs = limiter.logs().iter().map(Log::heap_blocks).sum::<usize>();
             let own = match &limiter.0 {
                 Repr::Small { .. } => 0,
                 Repr::Large(_) => 2 + usize::from(!logs.is_empty()),

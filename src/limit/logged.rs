@@ -107,7 +107,7 @@ fn a_log_that_takes_no_more_stays_and_says_so() {
         let mut steady = Steady::<1>::new(request, five_s);
         assert_eq!(steady.look(Some(&full)), Some(true));
         let mut rows = Few::none();
-        steady.settle(Some(&full), true, &mut rows);
+        steady.conclude(Some(&full), true, &mut rows);
         let decision = decide(Some(&full), request, five_s).expect("fits");
         let listed = decision.rows(true, true).last().expect("a row").reset_ms;
         assert_eq!([alone.row.reset_ms, rows.all()[0].reset_ms, listed], [3_595_000; 3]);

@@ -29,19 +29,11 @@ pub struct Asked {
     pub wait: Wait,
 }
 
-/// The log of a slot, an empty one if it has none.
-fn log_of<'a>(slot: &Slot, logs: &'a [Log]) -> &'a Log {
-    match slot.state {
-        State::Log(i) => logs.get(i).unwrap_or(&log::EMPTY),
-        _ => &log::EMPTY,
-    }
-}
-
 impl Position {
     /// A stored slot brought to `now` under its own settings; `None` if its bytes are damaged.
     #[inline]
     pub fn stored(slot: Slot, logs: &[Log], now: Micros) -> Option<Self> {
-        let (base, repaired) = slot.rule.settle(&slot.state, log_of(&slot, logs), now)?;
+        let (base, repaired) = slot.rule.settle(&slot.state, slot.state.log(logs), now)?;
         Some(Self { base, kept: Some(slot), repaired, ..Self::new(slot.rule) })
     }
 
@@ -78,7 +70,7 @@ impl Position {
 
     /// The log that carries on here, else an empty one.
     pub fn log<'a>(&self, logs: &'a [Log]) -> &'a Log {
-        self.kept.as_ref().map_or(&log::EMPTY, |slot| log_of(slot, logs))
+        self.kept.as_ref().map_or(&log::EMPTY, |slot| slot.state.log(logs))
     }
 
     pub fn standing(&self, logs: &[Log], now: Micros) -> (u64, u64) {

@@ -54,7 +54,7 @@ pub fn decide(
     let (mut kept, mut log) = (None, &log::EMPTY);
     if let Some(limiter) = limiter {
         let slot = codec::unpack_one(limiter.packed())?;
-        log = log_of(&slot, limiter)?;
+        log = slot.state.log(limiter.logs());
         let (settled, stepped) = slot.rule.settle(&slot.state, log, now)?;
         if settled.is_fresh() {
             // As good as missing, whatever it was.
@@ -87,13 +87,6 @@ pub fn decide(
         }
     });
     Some(Solo { row, write })
-}
-
-fn log_of<'a>(slot: &Slot, limiter: &'a Limiter) -> Option<&'a Log> {
-    match slot.state {
-        State::Log(i) => limiter.logs().get(i),
-        _ => Some(&log::EMPTY),
-    }
 }
 
 impl SoloWrite {

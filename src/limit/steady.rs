@@ -15,7 +15,7 @@ use super::log::{self, Log};
 use super::time::{Micros, Millis};
 use super::{Row, Rule, Wait};
 
-/// A call of at most `N` rules on one key: made, looked at, settled, and then applied.
+/// A call of at most `N` rules on one key: made, looked at, concluded, and then applied.
 #[derive(Clone, Debug)]
 pub struct Steady<'r, const N: usize> {
     held: [Option<Held>; N],
@@ -35,14 +35,6 @@ struct Held {
     wait: Wait,
 }
 
-/// The log of a state, an empty one if it has none.
-fn log_of<'a>(state: &State, logs: &'a [Log]) -> &'a Log {
-    match state {
-        State::Log(i) => logs.get(*i).unwrap_or(&log::EMPTY),
-        _ => &log::EMPTY,
-    }
-}
-
 impl<'r, const N: usize> Steady<'r, N> {
     /// A call to be decided.
     #[must_use]
@@ -59,7 +51,7 @@ impl<'r, const N: usize> Steady<'r, N> {
         let (mut count, mut live, mut pass) = (0_usize, false, true);
         let (asked, trail) = codec::unpack_each(limiter.packed(), |slot| {
             let (place, ask) = places.next()?;
-            let log = log_of(&slot.state, logs);
+            let log = slot.state.log(logs);
             let (base, repaired) = slot.rule.settle(&slot.state, log, self.now)?;
             let starts_a_log = matches!((slot.rule, slot.state), (Rule::Slide(_), State::Fresh));
             if slot.rule != ask.rule || repaired || starts_a_log {
@@ -89,14 +81,14 @@ impl<'r, const N: usize> Steady<'r, N> {
         }
     }
 
-    /// Settles whether the whole call passes, other keys considered; what the reply shows goes to
+    /// Takes the verdict on the whole call, other keys considered; what the reply shows goes to
     /// `rows`.
-    pub fn settle(&mut self, limiter: Option<&Limiter>, pass: bool, rows: &mut Few<Row>) {
+    pub fn conclude(&mut self, limiter: Option<&Limiter>, pass: bool, rows: &mut Few<Row>) {
         self.pass = pass;
         let logs = limiter.map_or(&[] as &[Log], Limiter::logs);
         let mut reset_ms = 0;
         for (held, ask) in self.held.iter().flatten().zip(self.request.asks) {
-            let (rule, log) = (&ask.rule, log_of(&held.state, logs));
+            let (rule, log) = (&ask.rule, held.state.log(logs));
             let cost = self.cost(held, ask.cost);
             let taken = Taken { cost, delayed: cost > 0 && !self.request.force };
             let verdict = (held.wait, ask.shadow);

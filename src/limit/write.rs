@@ -34,7 +34,7 @@ impl Write<'_> {
     #[must_use]
     pub fn create(&self) -> (Limiter, Change) {
         let (mut logs, mut packed) = (Vec::new(), Bytes::default());
-        let change = self.settle(&mut logs, self.trail.unwrap_or_default(), &mut packed);
+        let change = self.pack(&mut logs, self.trail.unwrap_or_default(), &mut packed);
         (Limiter::new(packed.as_slice(), logs), change)
     }
 
@@ -45,7 +45,7 @@ impl Write<'_> {
             logs.clear();
         }
         let trail = self.trail.or_else(|| codec::unpack_trail(limiter.packed()));
-        let change = self.settle(&mut logs, trail.unwrap_or_default(), &mut packed);
+        let change = self.pack(&mut logs, trail.unwrap_or_default(), &mut packed);
         limiter.put(packed.as_slice(), logs);
         change
     }
@@ -53,7 +53,7 @@ impl Write<'_> {
     /// Packs the list, edits the logs, drops those that no rule owns any more, and numbers them
     /// anew. The logs of the positions that carry on stand in the order of the positions, before
     /// and after.
-    fn settle(&self, logs: &mut Vec<Log>, trail: Trail<'_>, packed: &mut Bytes) -> Change {
+    fn pack(&self, logs: &mut Vec<Log>, trail: Trail<'_>, packed: &mut Bytes) -> Change {
         let mut change = Change::default();
         // What is as good as new at the end of the list, and was not asked for, counts no more.
         let mut counting = self.asked;

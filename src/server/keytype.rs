@@ -312,7 +312,7 @@ unsafe extern "C" fn defrag(
             if !moved.is_null() {
                 *value = moved.cast();
             }
-            (*(*value).cast::<Limiter>()).show_blocks(&mut defrag);
+            (*(*value).cast::<Limiter>()).show_heap(&mut defrag);
         }
         0
     })

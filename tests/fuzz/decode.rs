@@ -94,9 +94,9 @@ fn change(data: &[u8]) {
 
 fn policy_change(bytes: &[u8]) {
     policy::clear();
-    let before = policy::save();
+    let before = policy::save(true);
     if !at_most(memory(bytes.len()), || policy::apply(bytes)) {
-        assert_eq!(policy::save(), before, "refused, and yet changed");
+        assert_eq!(policy::save(true), before, "refused, and yet changed");
         return;
     }
     stable_policies();
@@ -110,14 +110,14 @@ fn policies(bytes: &[u8]) {
 }
 
 fn stable_policies() {
-    let saved = policy::save();
+    let saved = policy::save(true);
     let digest = policy::summary();
     assert_eq!(digest.0 as usize, policy::names().len());
     assert!(policy::load(&saved), "what was saved does not load");
-    assert_eq!(policy::save(), saved);
+    assert_eq!(policy::save(true), saved);
     if let Some(whole) = policy::whole() {
         assert!(policy::apply(&whole), "the whole is refused");
-        assert_eq!((policy::save(), policy::summary()), (saved, digest));
+        assert_eq!((policy::save(true), policy::summary()), (saved, digest));
     }
 }
 
@@ -166,7 +166,7 @@ fn use_up(limiter: Limiter) {
         let mut steady = Steady::<MAX_RULES>::new(request, now);
         let in_place = steady.look(Some(&limiter)).map(|passes| {
             let mut shown = Few::none();
-            steady.settle(Some(&limiter), passes, &mut shown);
+            steady.conclude(Some(&limiter), passes, &mut shown);
             assert_eq!((shown.all(), passes), (rows.as_slice(), pass), "steady rows");
             assert_eq!(steady.charges(), write.is_some(), "steady writes");
             let (mut one, mut replica, mut sent) =

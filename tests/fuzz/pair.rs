@@ -98,9 +98,9 @@ impl Pair {
                 self.primary.set(&name, Some(Entry::Ours(again, at)));
             }
         }
-        let policies = policy::save();
+        let policies = policy::save(true);
         assert!(policy::load(&policies), "saved policies do not load");
-        assert_eq!(policy::save(), policies);
+        assert_eq!(policy::save(true), policies);
     }
 
     /// Makes the replica anew from whole states, as a rewritten AOF does.
@@ -177,14 +177,14 @@ impl Pair {
     /// Carries a command of the stream out on the replica.
     fn obey(&self, command: &[Vec<u8>]) {
         // There is one table of policies: what is sent must say what it holds already.
-        let policies = policy::save();
+        let policies = policy::save(true);
         let spec = spec_of(command).expect("an internal command");
         assert!(arity_fits(spec, command.len()));
         let call = Call::new(command, &self.replica, self.now, true);
         (spec.handler.expect("a handler").0)(&call);
         let reply = call.reply.take();
         assert_eq!(reply, [Item::Status("OK".into())], "{}", self.tell("the replica refused"));
-        assert_eq!(policy::save(), policies, "{}", self.tell("another table of policies"));
+        assert_eq!(policy::save(true), policies, "{}", self.tell("another table of policies"));
     }
 
     fn picture(&self, name: &[u8]) -> (Vec<u8>, Option<Vec<u8>>, Option<i64>) {

@@ -122,13 +122,13 @@ impl Log {
 
     /// Blocks on the heap.
     #[must_use]
-    pub fn blocks(&self) -> usize {
-        self.words.blocks()
+    pub fn heap_blocks(&self) -> usize {
+        self.words.heap_blocks()
     }
 
     /// Shows all blocks but the list of chunks.
-    pub fn show_blocks(&mut self, to: &mut impl Visitor) {
-        self.words.show_blocks(to);
+    pub fn show_heap(&mut self, to: &mut impl Visitor) {
+        self.words.show_heap(to);
     }
 
     /// Stamps and costs in order.

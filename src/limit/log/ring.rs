@@ -106,13 +106,13 @@ impl Ring {
     }
 
     /// How many blocks there are on the heap.
-    pub fn blocks(&self) -> usize {
-        self.store.count_blocks()
+    pub fn heap_blocks(&self) -> usize {
+        self.store.heap_blocks()
     }
 
     /// Shows all blocks but the list of chunks.
-    pub fn show_blocks(&mut self, to: &mut impl Visitor) {
-        self.store.show_blocks(to);
+    pub fn show_heap(&mut self, to: &mut impl Visitor) {
+        self.store.show_heap(to);
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
             let stored = words.saturating_sub(1) / TAIL * TAIL;
             let ring = of(words as u64);
             assert_eq!((ring.store.len(), ring.heap_bytes()), (stored, stored * 8));
-            assert_eq!(ring.blocks(), usize::from(stored > 0));
+            assert_eq!(ring.heap_blocks(), usize::from(stored > 0));
         }
     }
 
@@ -190,11 +190,11 @@ mod tests {
             ring.drop_front(gone);
             let left: Vec<_> = (0..ring.len()).map(|i| ring.get(i)).collect();
             assert_eq!(left, (gone as u64..7).collect::<Vec<_>>());
-            assert_eq!((ring.heap_bytes(), ring.blocks()), (0, 0));
+            assert_eq!((ring.heap_bytes(), ring.heap_blocks()), (0, 0));
         }
         let mut ring = of(7);
         ring.drop_front(3);
-        assert_eq!((ring.len(), ring.get(0), ring.blocks()), (4, 3, 1));
+        assert_eq!((ring.len(), ring.get(0), ring.heap_blocks()), (4, 3, 1));
     }
 
     #[test]

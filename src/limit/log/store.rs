@@ -20,7 +20,7 @@ pub(super) const STEP: usize = 4;
 pub(super) type Chunk = [u64; CHUNK];
 
 #[derive(Clone, Debug)]
-enum Blocks {
+enum Heap {
     Few(Vec<u64>),
     Chunks(VecDeque<Box<Chunk>>),
 }
@@ -28,7 +28,7 @@ enum Blocks {
 /// See the module's text.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
-    blocks: Blocks,
+    heap: Heap,
     /// Words at the front of the first block that are gone, fewer than a chunk.
     gone: u8,
     /// Places at the end of the last chunk that are free, fewer than a chunk.
@@ -47,24 +47,24 @@ pub trait Visitor {
 
 impl Store {
     pub const fn new() -> Self {
-        Self { blocks: Blocks::Few(Vec::new()), gone: 0, room: 0, beside: 0 }
+        Self { heap: Heap::Few(Vec::new()), gone: 0, room: 0, beside: 0 }
     }
 
     /// Takes other blocks, all of whose places are in use.
-    fn replace(&mut self, blocks: Blocks) {
-        *self = Self { blocks, gone: 0, room: 0, ..*self };
+    fn replace(&mut self, heap: Heap) {
+        *self = Self { heap, gone: 0, room: 0, ..*self };
     }
 
     /// Drops all words.
     pub fn clear(&mut self) {
-        self.replace(Blocks::Few(Vec::new()));
+        self.replace(Heap::Few(Vec::new()));
     }
 
     #[inline]
     pub fn len(&self) -> usize {
-        let places = match &self.blocks {
-            Blocks::Few(words) => words.len(),
-            Blocks::Chunks(chunks) => {
+        let places = match &self.heap {
+            Heap::Few(words) => words.len(),
+            Heap::Chunks(chunks) => {
                 chunks.len().saturating_mul(CHUNK).saturating_sub(usize::from(self.room))
             }
         };
@@ -79,9 +79,9 @@ impl Store {
     #[inline]
     pub fn get(&self, i: usize) -> u64 {
         let at = self.place(i);
-        let word = match &self.blocks {
-            Blocks::Few(words) => words.get(at),
-            Blocks::Chunks(chunks) => chunks.get(at / CHUNK).and_then(|c| c.get(at % CHUNK)),
+        let word = match &self.heap {
+            Heap::Few(words) => words.get(at),
+            Heap::Chunks(chunks) => chunks.get(at / CHUNK).and_then(|c| c.get(at % CHUNK)),
         };
         word.copied().unwrap_or(0)
     }
@@ -90,11 +90,9 @@ impl Store {
     #[inline]
     pub fn set(&mut self, i: usize, word: u64) {
         let at = self.place(i);
-        let place = match &mut self.blocks {
-            Blocks::Few(words) => words.get_mut(at),
-            Blocks::Chunks(chunks) => {
-                chunks.get_mut(at / CHUNK).and_then(|c| c.get_mut(at % CHUNK))
-            }
+        let place = match &mut self.heap {
+            Heap::Few(words) => words.get_mut(at),
+            Heap::Chunks(chunks) => chunks.get_mut(at / CHUNK).and_then(|c| c.get_mut(at % CHUNK)),
         };
         if let Some(place) = place {
             *place = word;
@@ -104,14 +102,14 @@ impl Store {
     /// Appends a word.
     #[inline]
     pub fn push(&mut self, word: u64) {
-        match &mut self.blocks {
-            Blocks::Few(words) => {
+        match &mut self.heap {
+            Heap::Few(words) => {
                 if words.len() == words.capacity() {
                     return self.push_with_room(word);
                 }
                 words.push(word);
             }
-            Blocks::Chunks(chunks) => {
+            Heap::Chunks(chunks) => {
                 if self.room == 0 {
                     if chunks.len() == chunks.capacity() {
                         chunks.reserve_exact((chunks.len() >> 4).saturating_add(STEP));
@@ -130,7 +128,7 @@ impl Store {
 
     /// Appends to a full block: what is gone makes room, or a larger block, or chunks.
     fn push_with_room(&mut self, word: u64) {
-        if let Blocks::Few(words) = &mut self.blocks {
+        if let Heap::Few(words) = &mut self.heap {
             if self.gone > 0 {
                 words.drain(..usize::from(self.gone));
                 self.gone = 0;
@@ -138,7 +136,7 @@ impl Store {
                 words.reserve_exact(STEP);
             } else {
                 let words = std::mem::take(words);
-                self.replace(Blocks::Chunks(VecDeque::new()));
+                self.replace(Heap::Chunks(VecDeque::new()));
                 words.into_iter().for_each(|word| self.push(word));
             }
         }
@@ -148,9 +146,9 @@ impl Store {
     /// Drops the first `n` words.
     pub fn drop_front(&mut self, n: usize) {
         let gone = self.place(n.min(self.len()));
-        match &mut self.blocks {
-            Blocks::Few(_) => self.gone = u8::try_from(gone).unwrap_or(u8::MAX),
-            Blocks::Chunks(chunks) => {
+        match &mut self.heap {
+            Heap::Few(_) => self.gone = u8::try_from(gone).unwrap_or(u8::MAX),
+            Heap::Chunks(chunks) => {
                 chunks.drain(..(gone / CHUNK).min(chunks.len()));
                 self.gone = (gone % CHUNK) as u8;
             }
@@ -161,9 +159,9 @@ impl Store {
     /// Keeps the first `n` words.
     pub fn truncate(&mut self, n: usize) {
         let end = self.place(n.min(self.len()));
-        match &mut self.blocks {
-            Blocks::Few(words) => words.truncate(end),
-            Blocks::Chunks(chunks) => {
+        match &mut self.heap {
+            Heap::Few(words) => words.truncate(end),
+            Heap::Chunks(chunks) => {
                 chunks.truncate(end.div_ceil(CHUNK));
                 self.room = (end.wrapping_neg() % CHUNK) as u8;
             }
@@ -174,8 +172,8 @@ impl Store {
     /// Gives memory back where much is free.
     fn give_back(&mut self) {
         let len = self.len();
-        match &mut self.blocks {
-            Blocks::Few(words) => {
+        match &mut self.heap {
+            Heap::Few(words) => {
                 let most = len.saturating_mul(2).saturating_add(2 * STEP);
                 if len == 0 || words.capacity() > most {
                     words.drain(..usize::from(self.gone).min(words.len()));
@@ -185,12 +183,12 @@ impl Store {
                     }
                 }
             }
-            Blocks::Chunks(_) if len <= CHUNK / 2 => {
+            Heap::Chunks(_) if len <= CHUNK / 2 => {
                 let mut words = Vec::with_capacity(len.saturating_add(STEP));
                 words.extend((0..len).map(|i| self.get(i)));
-                self.replace(Blocks::Few(words));
+                self.replace(Heap::Few(words));
             }
-            Blocks::Chunks(chunks) => {
+            Heap::Chunks(chunks) => {
                 let room = chunks.capacity().saturating_sub(chunks.len());
                 if room > (chunks.len() >> 3).saturating_add(2 * STEP) {
                     chunks.shrink_to(chunks.len().saturating_add(STEP));
@@ -201,9 +199,9 @@ impl Store {
 
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        match &self.blocks {
-            Blocks::Few(words) => words.capacity().saturating_mul(size_of::<u64>()),
-            Blocks::Chunks(chunks) => {
+        match &self.heap {
+            Heap::Few(words) => words.capacity().saturating_mul(size_of::<u64>()),
+            Heap::Chunks(chunks) => {
                 let list = chunks.capacity().saturating_mul(size_of::<Box<Chunk>>());
                 chunks.len().saturating_mul(size_of::<Chunk>()).saturating_add(list)
             }
@@ -211,18 +209,18 @@ impl Store {
     }
 
     /// How many blocks there are on the heap.
-    pub fn count_blocks(&self) -> usize {
-        match &self.blocks {
-            Blocks::Few(words) => usize::from(words.capacity() > 0),
-            Blocks::Chunks(chunks) => chunks.len().saturating_add(1),
+    pub fn heap_blocks(&self) -> usize {
+        match &self.heap {
+            Heap::Few(words) => usize::from(words.capacity() > 0),
+            Heap::Chunks(chunks) => chunks.len().saturating_add(1),
         }
     }
 
     /// Shows all blocks but the list of chunks.
-    pub fn show_blocks(&mut self, to: &mut impl Visitor) {
-        match &mut self.blocks {
-            Blocks::Few(words) => to.vec(words),
-            Blocks::Chunks(chunks) => chunks.iter_mut().for_each(|chunk| to.boxed(chunk)),
+    pub fn show_heap(&mut self, to: &mut impl Visitor) {
+        match &mut self.heap {
+            Heap::Few(words) => to.vec(words),
+            Heap::Chunks(chunks) => chunks.iter_mut().for_each(|chunk| to.boxed(chunk)),
         }
     }
 }
@@ -239,9 +237,9 @@ mod tests {
 
     /// How many chunks there are, and for how many the list has room.
     fn chunks(store: &Store) -> (usize, usize) {
-        match &store.blocks {
-            Blocks::Few(_) => (0, 0),
-            Blocks::Chunks(chunks) => (chunks.len(), chunks.capacity()),
+        match &store.heap {
+            Heap::Few(_) => (0, 0),
+            Heap::Chunks(chunks) => (chunks.len(), chunks.capacity()),
         }
     }
 
@@ -260,7 +258,7 @@ mod tests {
         assert_eq!((store.gone, store.len()), (2, 13));
         store.drop_front(13);
         assert_eq!((store.gone, store.len()), (0, 0));
-        assert_eq!(store.count_blocks(), 1);
+        assert_eq!(store.heap_blocks(), 1);
     }
 
     #[test]
@@ -277,7 +275,7 @@ mod tests {
             let (n, room) = chunks(&store);
             assert_eq!(n, words.div_ceil(64) as usize);
             assert!(room <= n + n / 16 + STEP, "room for {room} of {n}");
-            assert_eq!((store.count_blocks(), store.heap_bytes()), (n + 1, n * 512 + room * 8));
+            assert_eq!((store.heap_blocks(), store.heap_bytes()), (n + 1, n * 512 + room * 8));
         }
         while chunks(&store).0 > 2 {
             let (n, room) = chunks(&store);
