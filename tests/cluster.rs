@@ -369,6 +369,7 @@ fn limits_outlive_a_primary_that_is_killed() {
     let slot = Move::of(&cluster, "m");
     traffic.finish();
     cluster.primaries[slot.from].wait_for(cluster.replica(slot.from));
+    Cluster::wait_for_file(&cluster.primaries[slot.from]);
     cluster.primaries[slot.from].kill();
     let new = cluster.replica(slot.from);
     let mut client = new.client();

@@ -1,5 +1,7 @@
 //! A cluster of real servers, put together by the cluster commands themselves.
 
+use std::fs;
+
 use redis::Value;
 
 use super::client::{show, Client};
@@ -88,6 +90,25 @@ impl Cluster {
     /// The replica of the primary of this number.
     pub fn replica(&self, primary: usize) -> &Server {
         &self.replicas[primary]
+    }
+
+    /// Waits until a node's file tells of each replica and its primary as one shard. A node that is killed
+    /// before that may refuse its file, as corrupted, when it starts again (Valkey 8.0).
+    #[track_caller]
+    pub fn wait_for_file(node: &Server) {
+        let mut client = node.client();
+        until("shards in the node's file", || {
+            client.ok("CLUSTER SAVECONFIG");
+            let text = fs::read_to_string(node.dir.join("nodes.conf")).expect("the node's file");
+            let nodes: Vec<Vec<&str>> = text.lines().map(|l| l.split(' ').collect()).collect();
+            let shard = |node: &[&str]| {
+                node[1].split("shard-id=").nth(1).map(|id| id.split(',').next().map(str::to_owned))
+            };
+            nodes.iter().filter(|node| node.len() > 3 && node[2].contains("slave")).all(|replica| {
+                let primary = nodes.iter().find(|node| node[0] == replica[3]);
+                primary.is_some_and(|primary| shard(primary) == shard(replica))
+            })
+        });
     }
 
     /// A client that knows slots and redirections by itself.
