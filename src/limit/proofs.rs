@@ -237,6 +237,15 @@ fn a_large_log_costs_little() {
             let (visited, sent) = cost_of(rule, &mut held.clone(), now, 1_000, cost);
             assert!(visited <= 40, "denied: {visited} entries");
             assert_eq!(sent, 0);
+            // Asked for in another shape: a shorter window reads only its own part.
+            for new in [None, Some(100), Some(3)].into_iter().filter(|new| *new != blocks) {
+                let rule = Rule::Slide(Slide::new(10, 100, new).unwrap());
+                let asks = [Ask { rule, cost, shadow: false }];
+                let (visited, pass) = visits(|| {
+                    decide(held.as_ref(), request(&asks, false), now).expect("fits").passes()
+                });
+                assert!(!pass && visited <= 5_000, "another shape: {visited} entries");
+            }
             // Leaving one by one, an entry each millisecond: allowed at cost 1.
             let (visited, sent) = cost_of(rule, &mut held.clone(), now + 3_500_000_000, 100_000, 1);
             assert!(visited <= 40, "sliding: {visited} entries");

@@ -170,6 +170,9 @@ pub(super) fn carry(kept: &Slide, new: &Slide, seen: Seen, log: &Log, now: Micro
         return (from < seen.to || seen.late > 0).then_some(Seen { from, ..seen });
     }
     let at = ceil_ms(now);
+    // What cannot count in the new window is not stamped anew: no stamp moves on by more than a block.
+    let out = new.run_out(now).saturating_sub_unsigned(shape.width());
+    let seen = Seen { from: log.count_through(out).clamp(seen.from, seen.to), ..seen };
     let mut whole = blocks::reshape(log, seen.from, seen.to, old_shape, shape, at);
     whole.add(blocks::restamp(seen.late_stamp, old_shape, shape, at), seen.late);
     let from = whole.count_through(new.run_out(now));
