@@ -17,10 +17,21 @@ pub(crate) struct Policy {
     pub(crate) rules: Vec<Rule>,
     /// Its rules are decided and counted, but never make a call fail.
     pub(crate) shadow: bool,
-    /// Grows with every change of any policy on this server; tells a key that the policy was
-    /// edited since its last charge.
+    /// Grows with every change of any policy on this server.
     pub(crate) version: u64,
+    /// What a key keeps of it, to tell at its next charge whether the policy was edited since: another one
+    /// for every version, and, since a key may move to a node that counts versions of its own, for other
+    /// rules under the same version (but for one chance in 2^32).
+    pub(crate) edition: u64,
     pub(crate) counters: Arc<Counters>,
+}
+
+impl Policy {
+    fn new(rules: Vec<Rule>, shadow: bool, version: u64, counters: Arc<Counters>) -> Self {
+        let digest = digest(FNV_START, shadow, &rules);
+        let edition = version.rotate_left(32) ^ (digest >> 32);
+        Self { rules, shadow, version, edition, counters }
+    }
 }
 
 /// What this server counted for a name since its start.
@@ -186,7 +197,7 @@ impl Table {
     fn put(&mut self, name: &[u8], rules: Vec<Rule>, shadow: bool, version: u64) {
         let here = self.policies.get(name).map(|policy| &policy.counters);
         let counters = here.or_else(|| self.counted.get(name)).cloned().unwrap_or_default();
-        let policy = Policy { rules, shadow, version, counters };
+        let policy = Policy::new(rules, shadow, version, counters);
         self.policies.insert(name.to_vec(), Arc::new(policy));
         self.version = self.version.max(version);
     }
@@ -202,10 +213,7 @@ impl Table {
         for (name, policy) in &self.policies {
             digest = fnv(digest, &name.len().to_le_bytes());
             digest = fnv(digest, name);
-            digest = fnv(digest, &[u8::from(policy.shadow)]);
-            let mut rules = Bytes::default();
-            pack_rules(&policy.rules, &mut rules);
-            digest = fnv(digest, rules.as_slice());
+            digest = self::digest(digest, policy.shadow, &policy.rules);
         }
         // Monitoring keeps numbers as floats, which hold 53 bits exactly.
         (count, if count == 0 { 0 } else { digest >> 11 })
@@ -319,6 +327,13 @@ fn decode_policy<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], Vec<Rule>, bool
     let fresh = slots.iter().all(|slot| slot.state == State::Fresh);
     let rules = slots.iter().map(|slot| slot.rule).collect();
     (bare && fresh).then_some((name, rules, shadow, version))
+}
+
+fn digest(start: u64, shadow: bool, rules: &[Rule]) -> u64 {
+    let mut bytes = Bytes::default();
+    bytes.byte(u8::from(shadow));
+    pack_rules(rules, &mut bytes);
+    fnv(start, bytes.as_slice())
 }
 
 /// FNV-1a, 64 bits.
@@ -439,8 +454,7 @@ mod tests {
             source.encode(&mut whole);
             let mut one = Bytes::default();
             one.byte(OP_SET);
-            let (rules, counters) = (rules(), Arc::default());
-            let policy = Policy { rules, shadow: false, version: largest, counters };
+            let policy = Policy::new(rules(), false, largest, Arc::default());
             encode_policy(b"a", &policy, &mut one);
             for bytes in [one, whole] {
                 let mut copy = Table::new();
@@ -498,6 +512,24 @@ mod tests {
         assert_ne!(digest(&[b"a", b"b"], &rules()[1..], false, 0), base);
         assert_ne!(digest(&[b"a"], &rules(), false, 0), base);
         assert_eq!(Table::new().summary(), (0, 0));
+    }
+
+    #[test]
+    fn an_edition_is_another_one_for_other_versions_and_other_rules() {
+        let edition = |rules: &[Rule], shadow, version| {
+            Policy::new(rules.to_vec(), shadow, version, Arc::default()).edition
+        };
+        let all = [
+            edition(&rules(), false, 1),
+            edition(&rules(), false, 2),
+            edition(&rules(), false, 1 << 32),
+            edition(&rules(), true, 1),
+            edition(&rules()[1..], false, 1),
+        ];
+        for (i, one) in all.iter().enumerate() {
+            assert!(!all[..i].contains(one), "{i}");
+        }
+        assert_eq!(edition(&rules(), false, 1), all[0]);
     }
 
     #[test]

@@ -227,7 +227,37 @@ fn a_rewrite_sends_them_to_the_file_alone() {
         assert_eq!(offset(&mut client), sent);
         assert_eq!(occurrences(&incremental(server), b"MULTI"), 0);
         assert_eq!(listed(server), before);
+        // A snapshot starts a child, too, and sends nothing.
+        client.ok("BGSAVE");
+        until("the snapshot", || client.info_int("persistence", "rdb_bgsave_in_progress") == 0);
+        client.ok("CONFIG SET hz 100");
+        client.ok("PING");
+        assert_eq!(occurrences(&incremental(server), b"\r\nrl.p\r\n"), 1);
     }
+}
+
+/// While clients are paused nothing may be propagated: a server would die of it.
+#[test]
+fn a_rewrite_under_a_pause_sends_them_after_it() {
+    let mut server = Server::build().append_only().args("--aof-use-rdb-preamble no").start();
+    let mut client = server.client();
+    let before = fill(&mut client);
+    client.ok("CLIENT PAUSE 1000000 WRITE");
+    client.ok("BGREWRITEAOF");
+    rewritten(&mut client);
+    let sent = || occurrences(&incremental(&server), b"\r\nrl.p\r\n");
+    // The server is asked again and again whether it may be.
+    for _ in 0..10 {
+        server.clock.advance(200_000);
+        client.ok("DEBUG SLEEP 0.01");
+        assert_eq!(sent(), 0);
+    }
+    client.ok("CLIENT UNPAUSE");
+    server.clock.advance(200_000);
+    until("policies in the new file", || sent() == 1);
+    server.kill();
+    server.restart();
+    assert_eq!(listed(&server), before);
 }
 
 #[test]
@@ -395,4 +425,24 @@ fn a_key_without_its_policy_is_not_guessed_at() {
     assert_eq!(other.six("RL.PEEK k")[1], 4);
     other.ok("RL.POLICY SET p FIXED 6 1h");
     assert_eq!(other.six("RL.CHARGE k POLICY p")[1], 4);
+}
+
+/// Versions are counted by each node for itself, so a key that moves may meet its policy with the version
+/// that it knows and other rules.
+#[test]
+fn a_key_that_moves_sees_the_edits_of_the_other_node() {
+    let (here, there) = (Server::start(), Server::start());
+    let (mut client, mut other) = (here.client(), there.client());
+    client.ok("RL.POLICY SET p SLIDE 3 1h");
+    other.ok("RL.POLICY SET p FIXED 3 1h");
+    assert_eq!(client.six("RL.CHARGE k POLICY p")[..2], [1, 2]);
+    let Value::BulkString(dump) = client.ok("DUMP k") else { panic!("no dump") };
+    assert_eq!(other.run(&[b"RESTORE".as_slice(), b"k", b"0", &dump]), Value::Okay);
+    assert_eq!(other.six("RL.CHARGE k POLICY p")[..2], [1, 2], "the rule starts afresh");
+    // The same rules under another version: the key goes on.
+    other.ok("RL.POLICY SET p SLIDE 3 1h");
+    other.ok("RL.POLICY SET p SLIDE 3 1h SHADOW");
+    other.ok("RL.POLICY SET p SLIDE 3 1h");
+    assert_eq!(other.run(&[b"RESTORE".as_slice(), b"k", b"0", &dump, b"REPLACE"]), Value::Okay);
+    assert_eq!(other.six("RL.CHARGE k POLICY p")[..2], [1, 1]);
 }

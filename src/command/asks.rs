@@ -97,7 +97,7 @@ impl Asks {
         names.byte(u8::try_from(place).unwrap_or(u8::MAX));
         names.byte(u8::try_from(name.len()).unwrap_or(u8::MAX));
         names.bytes(name);
-        versions.u64(policy.version);
+        versions.u64(policy.edition);
         let first = self.asks.len();
         for rule in &policy.rules {
             self.push(*rule, policy.shadow);
