@@ -3,7 +3,7 @@
 mod support;
 
 use redis::Value;
-use support::client::{error, show, text, texts, Client};
+use support::client::{error, events, show, text, texts, Client};
 use support::stream::{self, aof, names};
 use support::{until, Server};
 
@@ -260,28 +260,11 @@ fn client_tracking_hears_of_a_change_and_of_nothing_else() {
     });
 }
 
-/// The keyspace events that `line` causes, as `event key`.
-fn events(client: &mut Client, subscriber: &mut Client, line: &str) -> Vec<String> {
-    client.call(line);
-    client.ok("PUBLISH end x");
-    let mut seen = Vec::new();
-    loop {
-        let message = subscriber.receive();
-        let words = texts(&message);
-        match words.as_slice() {
-            [_, _, channel, _] if channel == "end" => return seen,
-            [_, _, channel, key] => {
-                seen.push(format!("{} {key}", channel.trim_start_matches("__keyevent@0__:")));
-            }
-            _ => panic!("not a message: {}", show(&message)),
-        }
-    }
-}
-
 #[test]
 fn events_are_one_per_changed_key() {
     let server = Server::build().args("--notify-keyspace-events AE").start();
     let mut client = server.client();
+    let mut dump = server.client();
     let mut subscriber = server.client();
     subscriber.send(&["PSUBSCRIBE", "*"]);
     subscriber.receive();
@@ -296,13 +279,25 @@ fn events_are_one_per_changed_key() {
         after("RL.TOKEN k 2 1 PER 2h").is_empty(),
         "changed settings of a denied call are stored in silence"
     );
-    assert_eq!(after("RL.MCHARGE 2 a b FIXED 2 1h FIXED 2 1h"), ["rl.charge a", "rl.charge b"]);
+    // Keys that are new, and keys that keep their rules.
+    for _ in 0..2 {
+        assert_eq!(after("RL.MCHARGE 2 a b FIXED 3 1h FIXED 3 1h"), ["rl.charge a", "rl.charge b"]);
+        assert_eq!(after("RL.CHARGE l FIXED 9 1h FIXED 2 1h"), ["rl.charge l"]);
+    }
+    assert!(
+        after("RL.MCHARGE 2 k a TOKEN 2 1 PER 3h FIXED 9 1h").is_empty(),
+        "on one of many keys, too"
+    );
     assert_eq!(after("RL.REFUND a"), ["rl.refund a"]);
     assert!(after("RL.REFUND none").is_empty());
+    server.clock.advance(-5_000_000);
+    let before = dump.ok("DUMP a");
+    assert!(after("RL.REFUND a AGE 1d").is_empty(), "a repair of the clock is stored in silence");
+    assert_ne!(dump.ok("DUMP a"), before);
     assert_eq!(after("DEL k"), ["del k"]);
     assert!(after("CONFIG SET rl.notify-denied yes").is_empty());
-    assert!(after("RL.FIXED b 2 1h").ends_with(&["rl.charge b".into()]));
-    assert_eq!(after("RL.FIXED b 2 1h"), ["rl.denied b"]);
+    assert!(after("RL.FIXED b 3 1h").ends_with(&["rl.charge b".into()]));
+    assert_eq!(after("RL.FIXED b 3 1h"), ["rl.denied b"]);
 }
 
 /// What the server has allocated when only one client is there.

@@ -300,6 +300,26 @@ fn changes_to_what_no_call_leads_to() {
     server.assert_well();
 }
 
+/// A change for a key of another type leaves it, and does not keep the others of its call from their keys.
+#[test]
+fn changes_to_keys_of_other_types() {
+    let donor = Server::build().append_only().start();
+    donor.client().ok("RL.MCHARGE 3 a b c FIXED 5 1h FIXED 5 1h FIXED 5 1h");
+    let sent = stream::commands(&stream::aof(&donor)).pop().expect("a change");
+    assert_eq!((sent.len(), sent[0].as_slice()), (7, b"rl.x".as_slice()));
+    let mut server = Server::build().append_only().start();
+    server.client().ok("MSET a string c string");
+    server.kill();
+    let path = stream::aof_tail(&server);
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("file");
+    file.write_all(&stream::pack(&sent)).expect("file");
+    server.restart();
+    let mut client = server.client();
+    assert_eq!(client.text("GET a") + &client.text("GET c"), "stringstring");
+    assert_eq!(client.six("RL.PEEK b")[..2], [1, 4]);
+    assert!(server.whole_log().contains("a replicated change was refused"), "{}", server.log());
+}
+
 /// A primary that sends what no primary would: the replica refuses what does not fit, says so, and lives.
 #[test]
 fn a_false_primary() {

@@ -107,7 +107,12 @@ fn freeing_in_the_background() {
     let empty = client.info_int("memory", "used_memory");
     large_log(&server, &mut client, "big", 5000);
     fill(&mut client, 0, 50);
+    // A server frees in the background what takes long.
+    let freed = |client: &mut Client| client.info_int("memory", "lazyfreed_objects");
+    large_log(&server, &mut client, "little", 500);
+    assert_eq!((client.int("UNLINK little"), freed(&mut client)), (1, 0));
     assert_eq!(client.int("UNLINK big"), 1);
+    until("the log to be freed", || freed(&mut client) == 1);
     large_log(&server, &mut client, "big", 2000);
     client.ok("CONFIG RESETSTAT");
     client.ok("FLUSHALL ASYNC");

@@ -307,6 +307,9 @@ fn shadow_rules_on_one_of_many_keys() {
     assert_eq!(client.six(line)[0], 0);
     assert_eq!(client.info_int("rl_stats", "rl_shadow_denied"), 2, "a live rule denied");
     assert_eq!(counts(&mut client, "dry"), [3, 1, 2]);
+    // A policy on several keys counts a call once, if on any of them it would have been denied.
+    client.ok("RL.MCHARGE 2 c new POLICY dry POLICY dry");
+    assert_eq!(counts(&mut client, "dry"), [4, 1, 3]);
     // Keys of shadow rules alone.
     assert_eq!(client.six("RL.MCHARGE 2 b c POLICY dry POLICY dry2")[..3], [1, 0, 0]);
     assert_eq!(client.int("EXISTS a b c"), 3);

@@ -2,6 +2,7 @@
 
 mod support;
 
+use redis::Value;
 use support::client::show;
 use support::work::{keys, pictures, policies, set_policies, Picture, Work};
 use support::{until, Client, Server};
@@ -193,4 +194,27 @@ fn what_a_denied_call_stores_is_replicated() {
     let after = (client.ok("DUMP k"), client.info_int("replication", "master_repl_offset"));
     assert_eq!(before.0, after.0, "the repair is one-off");
     same(&mut client);
+}
+
+/// Those who cache or watch a key on a replica hear of what it got.
+#[test]
+fn clients_of_a_replica_hear_of_changes() {
+    let primary = Server::start();
+    let replica = Server::build().replica_of(&primary).start();
+    let (mut client, mut reader, mut watcher) =
+        (primary.client(), replica.client(), replica.client());
+    reader.hello(3);
+    reader.ok("CLIENT TRACKING ON");
+    for charges in [1, 0] {
+        reader.pushes.clear();
+        reader.ok("EXISTS k");
+        watcher.ok("WATCH k");
+        assert_eq!(client.six("RL.TOKEN k 1 1 PER 1h")[0], charges);
+        primary.wait_for(&replica);
+        reader.ok("PING");
+        assert_eq!(reader.pushes.len() as i64, charges, "messages of tracking");
+        watcher.ok("MULTI");
+        watcher.ok("PING");
+        assert_eq!(watcher.call("EXEC") == Value::Nil, charges == 1, "a broken WATCH");
+    }
 }

@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use redis::Value;
-use support::client::{layers, show, texts};
+use support::client::{events, layers, show};
 use support::{Client, Server};
 
 #[test]
@@ -225,6 +225,8 @@ fn info_counts_exactly() {
         ("RL.FIXED g 6 1h", "allowed 1 fixed_allowed 1 settings_changes 1"),
         ("RL.FIXED g 1 1h", "denied 1 fixed_denied 1 settings_changes 1"),
         ("RL.FIXED g 1 1h", "denied 1 fixed_denied 1"),
+        ("RL.CHARGE h FIXED 1 1h LEAKY 9 1", "allowed 1 fixed_allowed 1 leaky_allowed 1"),
+        ("RL.CHARGE h FIXED 1 1h LEAKY 8 1", "denied 1 fixed_denied 1 settings_changes 1"),
         ("RL.POLICY SET third FIXED 1 1h", "policies 1"),
         ("RL.POLICY DEL dry third", "policies -2"),
     ] {
@@ -249,6 +251,8 @@ fn info_counts_exactly() {
     assert_eq!(steps(&mut client), 1, "a denied call repairs the mark");
     client.ok("RL.FIXED g 1 1h");
     assert_eq!(steps(&mut client), 1, "once");
+    client.ok("RL.CHARGE h FIXED 1 1h LEAKY 8 1");
+    assert_eq!(steps(&mut client), 2, "of a list, too");
     let version = env!("CARGO_PKG_VERSION")
         .split('.')
         .fold(0, |all, part| all * 100 + part.parse::<i64>().expect("a number"));
@@ -275,23 +279,6 @@ fn replicated_decisions_are_counted_where_they_were_made() {
     assert_eq!(show(&replica.client().ok("RL.TOP")), "[]");
 }
 
-/// The keyspace events of our class that `line` causes, as `event key`.
-fn events(client: &mut Client, subscriber: &mut Client, line: &str) -> Vec<String> {
-    client.call(line);
-    client.ok("PUBLISH end x");
-    let mut seen = Vec::new();
-    loop {
-        let words = texts(&subscriber.receive());
-        match words.as_slice() {
-            [_, _, channel, _] if channel == "end" => return seen,
-            [_, _, channel, key] => {
-                seen.push(format!("{} {key}", channel.trim_start_matches("__keyevent@0__:")));
-            }
-            other => panic!("not a message: {other:?}"),
-        }
-    }
-}
-
 #[test]
 fn denials_are_published_where_that_is_switched_on() {
     let server = Server::build().args("--notify-keyspace-events Ed").start();
@@ -313,6 +300,9 @@ fn denials_are_published_where_that_is_switched_on() {
         after("RL.MCHARGE 3 k free m FIXED 1 1h FIXED 9 1h TOKEN 1 1 COST 2"),
         ["rl.denied k", "rl.denied m"]
     );
+    // All of them keep their rules.
+    assert_eq!(after("RL.FIXED free 9 1h"), ["rl.charge free"]);
+    assert_eq!(after("RL.MCHARGE 2 free k FIXED 9 1h FIXED 1 1h"), ["rl.denied k"]);
     // A denial that stores changed settings is one event, and not one of a change.
     assert_eq!(after("RL.FIXED k 1 2h"), ["rl.denied k"]);
     for line in
@@ -335,6 +325,7 @@ fn jitter_is_added_to_the_first_retry_of_a_denied_charge_alone() {
     client.ok("CONFIG SET rl.retry-jitter-ms 5000");
     client.ok("RL.CHARGE k FIXED 1 10s FIXED 5 1h");
     client.ok("RL.FIXED one 1 10s");
+    client.ok("RL.FIXED kept 5 1h");
     client.ok("CL.THROTTLE cell 0 1 10");
     client.ok("RL.POLICY SET dry FIXED 1 10s SHADOW");
     client.ok("RL.CHARGE s POLICY dry");
@@ -342,6 +333,7 @@ fn jitter_is_added_to_the_first_retry_of_a_denied_charge_alone() {
         ("plain", "RL.FIXED one 1 10s", 2),
         ("list", "RL.CHARGE k FIXED 1 10s FIXED 5 1h", 2),
         ("keys", "RL.MCHARGE 2 one free FIXED 1 10s FIXED 5 1h", 2),
+        ("kept keys", "RL.MCHARGE 2 one kept FIXED 1 10s FIXED 5 1h", 2),
         ("cell", "CL.THROTTLE cell 0 1 10", 3),
     ] {
         let unit = if what == "cell" { 1 } else { 1000 };

@@ -279,3 +279,21 @@ pub fn show(reply: &Value) -> String {
         other => text(other).unwrap_or_else(|| format!("{other:?}")),
     }
 }
+
+/// The keyspace events that `line` causes, as `event key`, for a `subscriber` to the pattern `*`.
+pub fn events(client: &mut Client, subscriber: &mut Client, line: &str) -> Vec<String> {
+    client.call(line);
+    client.ok("PUBLISH end x");
+    let mut seen = Vec::new();
+    loop {
+        let message = subscriber.receive();
+        let words = texts(&message);
+        match words.as_slice() {
+            [_, _, channel, _] if channel == "end" => return seen,
+            [_, _, channel, key] => {
+                seen.push(format!("{} {key}", channel.trim_start_matches("__keyevent@0__:")));
+            }
+            _ => panic!("not a message: {}", show(&message)),
+        }
+    }
+}
